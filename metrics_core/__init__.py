@@ -1,0 +1,72 @@
+"""A vectorised engine of retrieval and answer metrics.
+
+Importing the package loads nothing else; each name below is imported from its module at its first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from metrics_core.aggregate import Aggregate
+    from metrics_core.batch import RankedBatch
+    from metrics_core.documents import Document
+    from metrics_core.errors import FileFormatError, InputError, MetricNameError, MetricsError, PolicyError
+    from metrics_core.evaluation import evaluate, pack
+    from metrics_core.evaluators import (
+        AnswerExactMatchEvaluator,
+        AnswerF1Evaluator,
+        DocumentMAPEvaluator,
+        DocumentMRREvaluator,
+        DocumentNDCGEvaluator,
+        DocumentRecallEvaluator,
+        RecallMode,
+    )
+    from metrics_core.metrics import Metric, Parameter, metric_names, parse, parse_all, register_metric
+    from metrics_core.policies import Policies
+    from metrics_core.scores import Scores
+    from metrics_core.sources.arrays import IdArrays
+    from metrics_core.trec import Qrels, Run, read_qrels, read_run, write_qrels, write_run
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "aggregate": ("Aggregate",),
+    "batch": ("RankedBatch",),
+    "documents": ("Document",),
+    "errors": ("FileFormatError", "InputError", "MetricNameError", "MetricsError", "PolicyError"),
+    "evaluation": ("evaluate", "pack"),
+    "evaluators": (
+        "AnswerExactMatchEvaluator",
+        "AnswerF1Evaluator",
+        "DocumentMAPEvaluator",
+        "DocumentMRREvaluator",
+        "DocumentNDCGEvaluator",
+        "DocumentRecallEvaluator",
+        "RecallMode",
+    ),
+    "metrics": ("Metric", "Parameter", "metric_names", "parse", "parse_all", "register_metric"),
+    "policies": ("Policies",),
+    "scores": ("Scores",),
+    "sources.arrays": ("IdArrays",),
+    "trec": ("Qrels", "Run", "read_qrels", "read_run", "write_qrels", "write_run"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [  # noqa: PLE0604  # computed, so that a name is listed once
+    *_HOME_OF,
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,84 @@
+"""RankedBatch: judgements and rankings packed once, for as many metrics as you like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metrics_core.blocks import BoolArray, FloatArray, GradeBlock
+from metrics_core.errors import InputError
+from metrics_core.metrics import Metric, parse_all
+from metrics_core.policies import Policies
+from metrics_core.scores import Scores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankedBatch:
+    """Grades at ranks of many queries, in blocks: all that metrics need, packed once. Made by `pack`."""
+
+    blocks: tuple[GradeBlock, ...]
+    query_ids: Sequence[Any]  # (n_queries,)
+    policies: Policies
+    missing: BoolArray  # (n_queries,), judged queries that the run lacks
+    graded: bool  # whether grades were read; else each is 1
+
+    def __len__(self) -> int:
+        return len(self.query_ids)
+
+    def __repr__(self) -> str:
+        documents = sum(int(block.n_retrieved.sum()) for block in self.blocks)
+        return f"RankedBatch(queries={len(self)}, documents={documents}, policies={self.policies.profile!r})"
+
+    def score(self, metric: str | Metric) -> FloatArray:
+        """(n_queries,) float64 scores of one metric, NaN where the policies leave a query out.
+
+        Raises:
+            MetricNameError: an unknown metric.
+            PolicyError: ties="expected" for a metric that has no exact expectation.
+            InputError: the metric reads grades and the batch was packed without; or no_relevant="error".
+        """
+        return self.evaluate([metric]).values[:, 0]
+
+    def evaluate(self, metrics: str | Metric | Iterable[str | Metric]) -> Scores:
+        """Scores of several metrics; raises as `score` does."""
+        parsed = parse_all(metrics)
+        for metric in parsed:
+            metric.check_ties(self.policies)
+            if metric.reads_grades(self.policies) and not self.graded:
+                raise InputError(f"{metric} reads grades, and the batch was packed with graded=False")
+        values = np.empty((len(self), len(parsed)))
+        for block in self.blocks:
+            score_block(block, parsed, self.policies, self.query_ids, values)
+        return finished_scores(values, parsed, self.query_ids, self.policies, self.missing)
+
+
+def score_block(
+    block: GradeBlock, metrics: Sequence[Metric], policies: Policies, query_ids: Sequence[Any], values: FloatArray
+) -> None:
+    """Scores of a block's queries into their rows of values, (n_queries, n_metrics)."""
+    for column, metric in enumerate(metrics):
+        scores = metric.score(block, policies)
+        if policies.no_relevant != "zero":
+            without = metric.without_relevant(block, policies)
+            if policies.no_relevant == "error" and without.any():
+                query = query_ids[block.rows[np.argmax(without)]]
+                raise InputError(
+                    f"query {query!r} has no relevant document for {metric}; no_relevant='zero' scores such queries 0, "
+                    "'skip' leaves them out"
+                )
+            scores[without] = np.nan
+        values[block.rows, column] = scores
+
+
+def finished_scores(
+    values: FloatArray, metrics: Sequence[Metric], query_ids: Sequence[Any], policies: Policies, missing: BoolArray
+) -> Scores:
+    """The Scores of all queries, those left out because the run lacks them among them, as NaN."""
+    if policies.missing == "skip":
+        values[missing] = np.nan
+    return Scores(
+        values, tuple(map(str, metrics)), query_ids, policies, tuple(metric.aggregate for metric in metrics)
+    )

@@ -1,0 +1,136 @@
+"""The arrays that pass from a source to a metric, and how queries are cut into blocks.
+
+Padded arrays are the fastest layout for the kernels, and the most wasteful one where lengths differ: padding 100,000
+rankings of 100 documents to the one that has 100,000 takes 40 GB. So queries are cut into blocks of similar lengths,
+each padded to its own width, which caps the waste at a quarter whatever the skew; a block is also the unit of
+threading and bounds the memory in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+Int32Array: TypeAlias = NDArray[np.int32]
+ByteArray: TypeAlias = NDArray[np.uint8]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+REPEAT = -inf  # the grade of a document's second place in a ranking: neither relevant, non-relevant nor unjudged
+
+BLOCK_CELLS = 1 << 18  # 2 MB of grades: stays in the L2 cache, and leaves enough blocks for the threads
+_GROWTH = 1.25  # the widths within a block differ by at most this factor
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTable:
+    """Byte strings where they lie in a buffer; strings compare as their UTF-8 bytes do."""
+
+    blob: ByteArray  # any length
+    starts: IntArray  # (n_keys,), offsets into blob
+    lengths: Int32Array  # (n_keys,), in bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedBlock:
+    """What a source knows of some queries: judgements matched to the retrieved documents, in the order they came.
+
+    Equality of documents is settled here, so that ids are no longer needed but to order ties. Cells after a query's
+    last document or judgement are NaN.
+    """
+
+    rows: IntArray  # (n_queries,), where the queries stand in the batch
+    grades: FloatArray  # (n_queries, width), the judgement of each retrieved document, NaN = unjudged
+    n_retrieved: IntArray  # (n_queries,)
+    scores: FloatArray | None  # (n_queries, width); None for rankings without scores
+    judged: FloatArray  # (n_queries, n_judged), the grades of all judged documents, in any order
+    repeat_of: Int32Array | None  # (n_queries, width), where an equal document came first, else -1; None: no repeats
+    keys: Callable[[IntArray, IntArray], KeyTable] | None = None  # ids by place in rows and position, if scored
+
+
+class Source(Protocol):
+    """Judgements and rankings of the same queries, of whatever kind: what the join asks of them, block by block."""
+
+    @property
+    def query_ids(self) -> Sequence[Any]:
+        """The judged queries, in the order of the results."""
+
+    @property
+    def n_retrieved(self) -> IntArray:
+        """(n_queries,) documents in each ranking."""
+
+    @property
+    def n_judged(self) -> IntArray:
+        """(n_queries,) judged documents of each query."""
+
+    @property
+    def releases_gil(self) -> bool:
+        """Whether several threads match faster than one."""
+
+    def match(self, rows: IntArray) -> MatchedBlock:
+        """The judgements of the queries at `rows`, matched to their retrieved documents; called from any thread."""
+
+    def document(self, row: int, position: int) -> object:
+        """The id of one retrieved document, for a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class GradeBlock:
+    """What the kernels see of some queries: the grade at each rank, and the ideal order; no ids, no scores.
+
+    A grade is any finite float, NaN for an unjudged document, or REPEAT. Cells after a query's last rank or judgement
+    are NaN.
+    """
+
+    rows: IntArray  # (n_queries,), where the queries stand in the batch
+    grades: FloatArray  # (n_queries, width), the grade at each rank
+    n_retrieved: IntArray  # (n_queries,), the length of each ranking
+    ideal: FloatArray  # (n_queries, n_judged), the grades of all judged documents, descending
+    tie_ends: IntArray | None = None  # (n_queries, width), for ties="expected": the rank where each rank's tie ends
+
+
+def cut_blocks(n_retrieved: IntArray, n_judged: IntArray, block_cells: int = BLOCK_CELLS) -> list[IntArray]:
+    """Positions of the queries of each block: every query in one block, similar lengths together.
+
+    Args:
+        n_retrieved: (n_queries,) documents in each ranking.
+        n_judged: (n_queries,) judged documents of each query.
+        block_cells: the padded cells a block may have, unless it is a single query.
+    """
+    n_queries = n_retrieved.size
+    if n_queries == 0:
+        return []
+    if n_queries * int(n_retrieved.max() + n_judged.max()) <= block_cells:
+        return [np.arange(n_queries)]
+    retrieved_class, judged_class = _length_class(n_retrieved), _length_class(n_judged)
+    order = np.lexsort((judged_class, retrieved_class))
+    changes = np.diff(retrieved_class[order]) | np.diff(judged_class[order])
+    blocks = []
+    for group in np.split(order, np.flatnonzero(changes) + 1):
+        width = int(n_retrieved[group].max() + n_judged[group].max())
+        step = max(1, block_cells // max(width, 1))
+        blocks.extend(group[start : start + step] for start in range(0, group.size, step))
+    return blocks
+
+
+def _length_class(lengths: IntArray) -> IntArray:
+    classes: IntArray = np.ceil(np.log(np.maximum(lengths, 1)) / np.log(_GROWTH)).astype(np.int64)
+    return np.where(lengths == 0, -1, classes)
+
+
+def pad(flat: NDArray[_Scalar], lengths: IntArray, fill: float) -> NDArray[_Scalar]:
+    """Flat values of rows of the given lengths as a (n_rows, longest) array; a view where the rows are equally long."""
+    width = int(lengths.max(initial=0))
+    if flat.size == lengths.size * width:
+        return flat.reshape(lengths.size, width)
+    padded = np.full((lengths.size, width), fill, flat.dtype)
+    padded[np.arange(width) < lengths[:, None]] = flat
+    return padded

@@ -1,0 +1,74 @@
+"""Compiles plain functions with numba at their first call; nothing else imports numba.
+
+Kernels are written as plain functions over arrays, so that they can be read, tested and stepped through as Python,
+and so that importing them costs nothing. numba itself (0.13 s) is imported at the first call of the first kernel.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+from types import FunctionType
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_lock = threading.RLock()
+_compiled: dict[FunctionType, Callable[..., Any]] = {}
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, compiled at its first call: nogil, IEEE arithmetic, cached on disk where that is possible.
+
+    Plain functions of the same module that it calls are compiled with it. They have to live in the same module:
+    numba's disk cache watches one file a kernel, and would not see a change in another.
+
+    Raises:
+        numba.core.errors.NumbaError: at the first call, where numba cannot compile the function.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        machine_code: Callable[P, R] = compile_now(function)
+        return machine_code(*args, **kwargs)
+
+    return call
+
+
+def compile_now(function: Callable[P, R]) -> Callable[P, R]:
+    """The numba dispatcher of a plain function, made once a process."""
+    assert isinstance(function, FunctionType)
+    ready = _compiled.get(function)
+    if ready is None:
+        with _lock:
+            ready = _compiled.get(function) or _compile(function)
+            _compiled[function] = ready
+    return ready
+
+
+def _compile(function: FunctionType) -> Callable[..., Any]:
+    import numba
+
+    called = {
+        name: compile_now(value)
+        for name in function.__code__.co_names
+        if isinstance(value := function.__globals__.get(name), FunctionType)
+        and value.__module__ == function.__module__
+        and value is not function
+    }
+    if called:
+        linked = FunctionType(
+            function.__code__,
+            function.__globals__ | called,
+            function.__name__,
+            function.__defaults__,
+            function.__closure__,
+        )
+        linked.__qualname__, linked.__module__ = function.__qualname__, function.__module__
+        function = linked
+    try:
+        return numba.njit(nogil=True, cache=True)(function)
+    except (RuntimeError, OSError):  # no directory for the cache can be found or written
+        return numba.njit(nogil=True)(function)

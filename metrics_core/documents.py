@@ -1,0 +1,116 @@
+"""Documents: our own small class, any object like it, and the values by which two of them are the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from typing import Any, Protocol
+
+from metrics_core.errors import InputError
+
+
+class DocumentLike(Protocol):
+    """What a document must have: ours, Haystack's, or any object with these attributes."""
+
+    @property
+    def content(self) -> str | None: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def meta(self) -> dict[str, Any]: ...
+    @property
+    def score(self) -> float | None: ...
+
+
+class Document:
+    """A document: its text, its metadata, its relevance or retrieval score.
+
+    Args:
+        id: an identifier; computed from content and meta when it is first asked for, if not given.
+        content: the text.
+        meta: JSON-serialisable metadata.
+        score: in ground truth the graded relevance, in retrieved documents the retriever's score.
+
+    Raises:
+        InputError: content is neither a string nor None.
+
+    Source: the id equals that of Haystack's Document with the same content and meta.
+    """
+
+    __slots__ = ("_id", "content", "meta", "score")
+    __hash__ = None  # type: ignore[assignment]  # mutable and compared by value, as Haystack's
+
+    def __init__(
+        self,
+        id: str = "",
+        content: str | None = None,
+        *,
+        meta: dict[str, Any] | None = None,
+        score: float | None = None,
+    ) -> None:
+        if content is not None and not isinstance(content, str):
+            raise InputError(f"content must be a string or None, got {content!r}")
+        self._id = id
+        self.content = content
+        self.meta = {} if meta is None else meta
+        self.score = score
+
+    @property
+    def id(self) -> str:
+        """The identifier: as given, or the SHA-256 (64 hexadecimal digits) of content and meta."""
+        if not self._id:
+            meta = json.dumps(self.meta, sort_keys=True, default=str) if self.meta else "{}"
+            # The Nones are Haystack's data frame, blob, MIME type and embedding, which are part of its id.
+            self._id = sha256(f"{self.content or None}NoneNoneNone{meta}None".encode()).hexdigest()
+        return self._id
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return (self.id, self.content, self.meta, self.score) == (other.id, other.content, other.meta, other.score)
+
+    def __repr__(self) -> str:
+        shown = [f"id={self._id!r}"] if self._id else []
+        shown += [
+            f"{name}={_shortened(value)}"
+            for name in ("content", "meta", "score")
+            if (value := getattr(self, name)) not in (None, {})
+        ]
+        return f"Document({', '.join(shown)})"
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def comparison_values(field: str) -> Callable[[Iterable[DocumentLike]], list[Any]]:
+    """The function that gives the comparison values of some documents.
+
+    A missing meta key gives None.
+
+    Args:
+        field: "content", "id", or "meta.<key>[.<key>...]", a path into nested dicts.
+
+    Raises:
+        InputError: any other field.
+    """
+    if field == "content":  # comprehensions: faster than map(attrgetter) on slots and on data classes
+        return lambda documents: [document.content for document in documents]
+    if field == "id":
+        return lambda documents: [document.id for document in documents]
+    if not isinstance(field, str) or not field.startswith("meta.") or field == "meta.":
+        raise InputError(
+            f"document_comparison_field must be 'content', 'id' or 'meta.<key>[.<key>...]', got {field!r}"
+        )
+    path = field.split(".")[1:]
+    return lambda documents: [_at(document.meta, path) for document in documents]
+
+
+def _at(value: Any, path: list[str]) -> Any:
+    for key in path:
+        if not isinstance(value, dict) or key not in value:
+            return None
+        value = value[key]
+    return value

@@ -1,0 +1,67 @@
+"""What the four evaluators of retrieved documents share."""
+
+from __future__ import annotations
+
+from math import fsum
+from typing import Any
+
+from metrics_core.documents import comparison_values
+from metrics_core.errors import InputError
+from metrics_core.evaluation import evaluate
+from metrics_core.evaluators.serialisation import Evaluator
+from metrics_core.metrics import Metric
+from metrics_core.policies import Policies
+from metrics_core.sources.documents import DocumentLists
+
+
+class DocumentMetric(Evaluator):
+    """Scores retrieved documents by one metric.
+
+    Args:
+        document_comparison_field: what makes two documents the same: "content", "id" or "meta.<key>[.<key>...]".
+
+    Raises:
+        InputError: any other field.
+    """
+
+    _metric: Metric
+    _policies = Policies("haystack")
+
+    def __init__(self, document_comparison_field: str = "content") -> None:
+        comparison_values(document_comparison_field)  # refuses an unknown one
+        self.document_comparison_field = document_comparison_field
+
+    def run(self, ground_truth_documents: DocumentLists, retrieved_documents: DocumentLists) -> dict[str, Any]:
+        """Scores each question.
+
+        Args:
+            ground_truth_documents: the relevant documents of each question.
+            retrieved_documents: the retrieved documents of each question, best first; equally many lists.
+
+        Returns:
+            {"score": the mean, "individual_scores": a float from 0 to 1 for each question}.
+
+        Raises:
+            InputError: lists that are empty or do not pair up.
+        """
+        check_questions(ground_truth_documents, retrieved_documents)
+        scores = evaluate(
+            ground_truth_documents,
+            retrieved_documents,
+            self._metric,
+            policies=self._policies,
+            document_comparison_field=self.document_comparison_field,
+        )
+        individual_scores = scores.values[:, 0].tolist()
+        return {"score": fsum(individual_scores) / len(individual_scores), "individual_scores": individual_scores}
+
+
+def check_questions(ground_truth_documents: DocumentLists, retrieved_documents: DocumentLists) -> None:
+    """Refuses lists of documents that are empty or do not pair up."""
+    if len(ground_truth_documents) == 0 or len(retrieved_documents) == 0:
+        raise InputError("ground_truth_documents and retrieved_documents must not be empty")
+    if len(ground_truth_documents) != len(retrieved_documents):
+        raise InputError(
+            f"ground_truth_documents has {len(ground_truth_documents)} questions and retrieved_documents "
+            f"{len(retrieved_documents)}; they must pair up"
+        )

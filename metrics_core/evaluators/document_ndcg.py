@@ -1,0 +1,60 @@
+"""DocumentNDCGEvaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from metrics_core.blocks import GradeBlock
+from metrics_core.documents import DocumentLike
+from metrics_core.errors import InputError
+from metrics_core.evaluation import pack
+from metrics_core.evaluators.document_metric import DocumentMetric, check_questions
+from metrics_core.metrics import DCG, nDCG
+from metrics_core.sources.documents import DocumentLists
+
+
+class DocumentNDCGEvaluator(DocumentMetric):
+    """Normalised discounted cumulative gain; the gain is the ground-truth document's score, 1 where none has one.
+
+    Source: Järvelin and Kekäläinen, TOIS 2002, with linear gains and the discount log2(rank + 1).
+    """
+
+    _metric = nDCG
+
+    @staticmethod
+    def validate_inputs(gt_docs: DocumentLists, ret_docs: DocumentLists) -> None:
+        """Refuses what `run` would refuse.
+
+        Raises:
+            InputError: lists that are empty or do not pair up, or a question of whose ground-truth documents some have
+                a score and some none.
+        """
+        check_questions(gt_docs, ret_docs)
+        for question, documents in enumerate(gt_docs):
+            if len({document.score is None for document in documents}) > 1:
+                raise InputError(
+                    f"either none or all ground-truth documents of a question must have a score; question {question} "
+                    "has both"
+                )
+
+    def calculate_dcg(self, gt_docs: Sequence[DocumentLike], ret_docs: Sequence[DocumentLike]) -> float:
+        """The discounted cumulative gain of one question's retrieved documents."""
+        return float(DCG.score(self._pack(gt_docs, ret_docs), self._policies)[0])
+
+    def calculate_idcg(self, gt_docs: Sequence[DocumentLike]) -> float:
+        """The discounted cumulative gain of one question's best possible ranking."""
+        block = self._pack(gt_docs, [])
+        n_judged = np.isfinite(block.ideal).sum(axis=1)
+        return float(DCG.score(replace(block, grades=block.ideal, n_retrieved=n_judged), self._policies)[0])
+
+    def _pack(self, gt_docs: Sequence[DocumentLike], ret_docs: Sequence[DocumentLike]) -> GradeBlock:
+        batch = pack(
+            [gt_docs],
+            [ret_docs],
+            policies=self._policies,
+            document_comparison_field=self.document_comparison_field,
+        )
+        return batch.blocks[0]

@@ -1,0 +1,1 @@
+"""Loops over whole blocks, as plain functions that are compiled at their first call."""

@@ -1,0 +1,334 @@
+"""From documents' ids and scores to grades at ranks: matching, ordering and the settling of ties."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from metrics_core.blocks import BoolArray, FloatArray, Int32Array, IntArray
+
+SHORT = 512  # the longest ranking that is matched through a table of positions
+_SLOTS = 1 << 14  # 32 KB of 16-bit positions: stays in the L1 cache
+_HASH = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads runs of integers over the high bits
+_SHIFT = np.uint64(50)  # the 14 highest bits
+
+KEEP_ERROR, KEEP_MAX, KEEP_LAST = 0, 1, 2  # which of two judgements of a document counts
+
+
+def match_ids(
+    rows: IntArray,
+    judged_ids: IntArray,
+    judged_starts: IntArray,
+    judged_lengths: IntArray,
+    judged_grades: FloatArray,
+    retrieved_ids: IntArray,
+    retrieved_starts: IntArray,
+    retrieved_lengths: IntArray,
+    has_null: bool,
+    keep: int,
+    grades: FloatArray,
+    judged: FloatArray,
+    repeat_of: Int32Array,
+    refused: IntArray,
+) -> int:
+    """Matches retrieved to judged ids, query by query; returns how many retrieved documents are repeats.
+
+    Args:
+        rows: (q,) the queries; starts and lengths are indexed by them, outputs by their place in `rows`.
+        judged_ids, retrieved_ids: ids of all queries, one after the other; int32 or int64.
+        judged_starts, judged_lengths, retrieved_starts, retrieved_lengths: where each query's ids lie.
+        judged_grades: as long as judged_ids.
+        has_null: the id -1 matches nothing, not even itself.
+        keep: KEEP_ERROR, KEEP_MAX or KEEP_LAST.
+        grades: (q, width) NaN on entry; the judgement of each retrieved document on return.
+        judged: (q, n_judged) NaN on entry; the judgements that count on return.
+        repeat_of: (q, width) -1 on entry, the position of the first equal document on return; may have no cells, then
+            repeats are only counted.
+        refused: (2,) -1 on entry; under KEEP_ERROR the place in `rows` and the position of a second judgement.
+    """
+    slot_of = np.zeros(_SLOTS, np.uint16)
+    widest = 0
+    for q in range(rows.size):
+        widest = max(widest, judged_lengths[rows[q]] + retrieved_lengths[rows[q]])
+    n_slots = 16
+    while n_slots < 2 * widest:
+        n_slots *= 2
+    table_stamp = np.zeros(n_slots, np.int64)
+    table_key = np.empty(n_slots, np.int64)
+    table_grade = np.empty(n_slots, np.float64)
+    table_place = np.empty(n_slots, np.int64)
+    unique_ids = np.empty(SHORT, np.int64)
+    n_repeats = 0
+    for q in range(rows.size):
+        start, n_judged = judged_starts[rows[q]], judged_lengths[rows[q]]
+        ids = judged_ids[start : start + n_judged]
+        id_grades = judged_grades[start : start + n_judged]
+        start, n = retrieved_starts[rows[q]], retrieved_lengths[rows[q]]
+        row = retrieved_ids[start : start + n]
+        plain = n <= SHORT and n_judged <= 32
+        if plain:
+            # The slot of a hash holds the last position with that hash: if every document finds itself there, all are
+            # different, and a judged document is found by one look. The slots need no clearing between rows.
+            for i in range(n):
+                slot_of[(np.uint64(row[i]) * _HASH) >> _SHIFT] = i
+            for i in range(n):
+                if slot_of[(np.uint64(row[i]) * _HASH) >> _SHIFT] != i:
+                    plain = False
+        if plain:
+            n_unique = 0
+            for j in range(n_judged):
+                if has_null and ids[j] == -1:
+                    continue
+                known = 0
+                while known < n_unique and unique_ids[known] != ids[j]:
+                    known += 1
+                if known == n_unique:
+                    unique_ids[n_unique] = ids[j]
+                    judged[q, n_unique] = id_grades[j]
+                    n_unique += 1
+                elif keep == KEEP_ERROR:
+                    refused[0], refused[1] = q, j
+                    return 0
+                elif keep == KEEP_LAST or id_grades[j] > judged[q, known]:
+                    judged[q, known] = id_grades[j]
+            for j in range(n_unique):
+                i = slot_of[(np.uint64(unique_ids[j]) * _HASH) >> _SHIFT]
+                if i < n and row[i] == unique_ids[j]:
+                    grades[q, i] = judged[q, j]
+            continue
+        # Long rankings, repeats and colliding hashes: a table of the judged documents, then of the retrieved ones.
+        n_unique = 0
+        for j in range(n_judged):
+            if has_null and ids[j] == -1:
+                continue
+            slot = _slot(ids[j], table_stamp, table_key, q + 1)
+            if table_stamp[slot] != q + 1:
+                table_stamp[slot] = q + 1
+                table_key[slot] = ids[j]
+                table_place[slot] = -1
+                table_grade[slot] = id_grades[j]
+            elif keep == KEEP_ERROR:
+                refused[0], refused[1] = q, j
+                return 0
+            elif keep == KEEP_LAST or id_grades[j] > table_grade[slot]:
+                table_grade[slot] = id_grades[j]
+        for j in range(n_judged):
+            if has_null and ids[j] == -1:
+                continue
+            slot = _slot(ids[j], table_stamp, table_key, q + 1)
+            if table_place[slot] == -1:  # the first judgement of this document
+                table_place[slot] = -2
+                judged[q, n_unique] = table_grade[slot]
+                n_unique += 1
+        for i in range(n):
+            if has_null and row[i] == -1:
+                continue
+            slot = _slot(row[i], table_stamp, table_key, q + 1)
+            if table_stamp[slot] != q + 1:
+                table_stamp[slot] = q + 1
+                table_key[slot] = row[i]
+                table_place[slot] = i
+                table_grade[slot] = np.nan
+                continue
+            if table_place[slot] < 0:
+                table_place[slot] = i
+            else:
+                n_repeats += 1
+                if repeat_of.size:
+                    repeat_of[q, i] = table_place[slot]
+            grades[q, i] = table_grade[slot]
+    return n_repeats
+
+
+def _slot(key: int, stamps: IntArray, keys: IntArray, stamp: int) -> int:
+    mask = stamps.size - 1
+    slot = ((np.uint64(key) * _HASH) >> np.uint64(20)) & np.uint64(mask)
+    while stamps[slot] == stamp and keys[slot] != key:
+        slot = (slot + np.uint64(1)) & np.uint64(mask)
+    return slot
+
+
+def locate(
+    scores: FloatArray,
+    n_retrieved: IntArray,
+    judged: FloatArray,
+    judged_scores: FloatArray,
+    grades: FloatArray,
+    tied: BoolArray,
+) -> None:
+    """Finds judged documents in rankings by their scores alone.
+
+    Args:
+        scores: (q, width) in input order.
+        n_retrieved: (q,)
+        judged, judged_scores: (q, n_judged) grades, and scores in the ranking; NaN = not retrieved, or no document.
+        grades: (q, width) NaN on entry, the judgement of each retrieved document on return.
+        tied: (q,) False on entry; True on return where another document has a judged one's score: its grades are then
+            not to be used.
+    """
+    for q in range(scores.shape[0]):
+        row = scores[q, : n_retrieved[q]]
+        for j in range(judged.shape[1]):
+            score = judged_scores[q, j]
+            if np.isnan(score):
+                continue
+            equal, last = 0, 0
+            for i in range(row.size):
+                if row[i] == score:
+                    equal += 1
+                    last = i
+            if equal == 1:
+                grades[q, last] = judged[q, j]
+            else:
+                tied[q] = True
+                break
+
+
+def sort_descending(values: FloatArray) -> None:
+    """Sorts each row of (q, v) in place, descending, NaN last. Rows are short or already sorted, as a rule."""
+    for q in range(values.shape[0]):
+        row = values[q]
+        n = row.size
+        while n > 0 and np.isnan(row[n - 1]):
+            n -= 1
+        ordered = True
+        for i in range(1, n):
+            if row[i] > row[i - 1]:
+                ordered = False
+                break
+        if ordered:
+            continue
+        if n > 32:
+            row[:n] = -np.sort(-row[:n])
+            continue
+        for i in range(1, n):
+            value = row[i]
+            k = i
+            while k > 0 and row[k - 1] < value:
+                row[k] = row[k - 1]
+                k -= 1
+            row[k] = value
+
+
+def order_by_score(
+    scores: FloatArray,
+    grades: FloatArray,
+    n_retrieved: IntArray,
+    ranked: FloatArray,
+    ties: IntArray,
+    members: IntArray,
+) -> tuple[int, int]:
+    """Puts each grade at its document's rank by descending score, and reports the ties that this leaves open.
+
+    A tie is open if it holds documents of different grades; their ranks are left to `place_ties`.
+
+    Args:
+        scores, grades: (q, width) in input order; scores finite.
+        n_retrieved: (q,)
+        ranked: (q, width) NaN on entry, the grade at each rank on return.
+        ties: (n, 3) on return: a query's place, the tie's first rank (from 0) and its length.
+        members: (n,) on return: the positions of the ties' documents, tie after tie, in input order.
+
+    Returns:
+        The number of ties and of their members; both outputs hold at least as many rows as there are documents.
+    """
+    n_ties = 0
+    n_members = 0
+    for q in range(scores.shape[0]):
+        n = n_retrieved[q]
+        score = scores[q, :n]
+        grade = grades[q, :n]
+        out = ranked[q, :n]
+        descending, distinct = True, True
+        for i in range(1, n):
+            descending &= score[i - 1] >= score[i]
+            distinct &= score[i - 1] != score[i]
+        if descending and distinct:
+            out[:] = grade
+            continue
+        if not descending:
+            n_marks = 0
+            for i in range(n):
+                if not np.isnan(grade[i]):
+                    n_marks += 1
+            if n_marks <= 16 or n_marks * n <= 4096:
+                # Few judged documents: count who is ahead of each instead of sorting everybody.
+                for i in range(n):
+                    if np.isnan(grade[i]):
+                        continue
+                    ahead, equal = 0, 0
+                    for k in range(n):
+                        ahead += score[k] > score[i]
+                        equal += score[k] == score[i]
+                    if equal == 1:
+                        out[ahead] = grade[i]
+                        continue
+                    reported = False
+                    uniform = True
+                    for k in range(n):
+                        if score[k] == score[i]:
+                            if k < i and not np.isnan(grade[k]):
+                                reported = True
+                                break
+                            uniform &= grade[k] == grade[i]
+                    if reported:
+                        continue
+                    if uniform:
+                        out[ahead : ahead + equal] = grade[i]
+                        continue
+                    ties[n_ties, 0], ties[n_ties, 1], ties[n_ties, 2] = q, ahead, equal
+                    n_ties += 1
+                    for k in range(n):
+                        if score[k] == score[i]:
+                            members[n_members] = k
+                            n_members += 1
+                continue
+        order = np.argsort(-score, kind="mergesort") if not descending else np.arange(n)
+        start = 0
+        while start < n:
+            end = start + 1
+            uniform = True
+            first = grade[order[start]]
+            while end < n and score[order[end]] == score[order[start]]:
+                here = grade[order[end]]
+                uniform &= here == first or (np.isnan(here) and np.isnan(first))
+                end += 1
+            if uniform:
+                out[start:end] = first
+            else:
+                ties[n_ties, 0], ties[n_ties, 1], ties[n_ties, 2] = q, start, end - start
+                n_ties += 1
+                members[n_members : n_members + end - start] = order[start:end]
+                n_members += end - start
+            start = end
+    return n_ties, n_members
+
+
+def place_ties(ties: IntArray, members: IntArray, grades: FloatArray, ranked: FloatArray) -> None:
+    """Puts the grades of the ties' members, now in their final order, at their ranks."""
+    m = 0
+    for t in range(ties.shape[0]):
+        q, start, length = ties[t, 0], ties[t, 1], ties[t, 2]
+        for i in range(length):
+            ranked[q, start + i] = grades[q, members[m + i]]
+        m += length
+
+
+def tie_ends(scores: FloatArray, n_retrieved: IntArray, ends: IntArray) -> int:
+    """The rank (from 0, exclusive) where the tie of each rank ends; returns how many documents are tied.
+
+    Args:
+        scores: (q, width) in input order.
+        n_retrieved: (q,)
+        ends: (q, width) filled on return, up to each ranking's length.
+    """
+    n_tied = 0
+    for q in range(scores.shape[0]):
+        n = n_retrieved[q]
+        ordered = -np.sort(-scores[q, :n])
+        end = n
+        for i in range(n - 1, -1, -1):
+            if i + 1 < n and ordered[i] != ordered[i + 1]:
+                end = i + 1
+            ends[q, i] = end
+            n_tied += end - i > 1
+    return n_tied

@@ -1,0 +1,131 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+# ruff: noqa: ANN001, ANN201, ARG001, D103, PLR0917 (kernels share the signature that Metric documents)
+"""Metrics of gains at ranks: the kernels add what the metric's gain has made of the grades."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from metrics_core.metrics import gains
+from metrics_core.metrics.metric import Metric
+from metrics_core.metrics.parameters import REL as POLICY_REL
+from metrics_core.metrics.parameters import Choice, Number, Parameter, gain_table
+
+
+def discount_table(length):
+    discounts = np.empty(length)
+    for i in range(length):
+        discounts[i] = math.log2(i + 2)
+    return discounts
+
+
+def discounted_gain(row, discounts):
+    total = 0.0
+    for i in range(row.size):
+        if row[i] > 0:
+            total += row[i] / discounts[i]
+    return total
+
+
+def discounted_cumulative_gain(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    discounts = discount_table(min(cutoff, grades.shape[1]))
+    for q in range(grades.shape[0]):
+        out[q] = discounted_gain(grades[q, : min(cutoff, n_retrieved[q])], discounts)
+
+
+def normalised_discounted_cumulative_gain(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    discounts = discount_table(min(cutoff, max(grades.shape[1], ideal.shape[1])))
+    for q in range(grades.shape[0]):
+        best = discounted_gain(ideal[q, : min(cutoff, ideal.shape[1])], discounts)
+        if best > 0:
+            out[q] = discounted_gain(grades[q, : min(cutoff, n_retrieved[q])], discounts) / best
+
+
+def expected_reciprocal_rank(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    for q in range(grades.shape[0]):
+        row = grades[q, : min(cutoff, n_retrieved[q])]
+        reaching, total = 1.0, 0.0
+        for i in range(row.size):
+            if row[i] > 0:
+                total += row[i] * reaching / (i + 1)
+                reaching *= 1.0 - row[i]
+        out[q] = total
+
+
+def rank_biased_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    p = params[0]
+    for q in range(grades.shape[0]):
+        row = grades[q, : min(cutoff, n_retrieved[q])]
+        weight, total = 1.0, 0.0
+        for i in range(row.size):
+            if row[i] > 0:
+                total += row[i] * weight
+            weight *= p
+        out[q] = (1.0 - p) * total
+
+
+REL = Parameter("rel", None, "lower grades gain nothing")
+DCG_PARAMETERS = (
+    Parameter("dcg", "log2", "gain grade ('log2') or 2^grade - 1 ('exp-log2')", Choice(("log2", "exp-log2"))),
+    REL,
+    Parameter("gains", None, "the gain of some grades, the others being their own", gain_table),
+)
+MAX_REL = "the highest grade of the scale"
+
+DCG = Metric(
+    name="DCG",
+    kernel=discounted_cumulative_gain,
+    title="discounted cumulative gain",
+    definition="sum of gain / log2(rank + 1) over the first k; negative and unjudged gain 0",
+    source="Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 2002; exponential gain: "
+    "Burges et al., Learning to rank using gradient descent, ICML 2005",
+    parameters=DCG_PARAMETERS,
+    exclusive=("dcg", "gains"),
+    gain=gains.graded,
+    expected="mean gains",
+    reads="grades",
+)
+nDCG = Metric(
+    name="nDCG",
+    kernel=normalised_discounted_cumulative_gain,
+    title="normalised discounted cumulative gain",
+    definition="DCG@k / the DCG@k of all judged documents in descending order of gain",
+    source="Järvelin and Kekäläinen, Cumulated gain-based evaluation of IR techniques, TOIS 2002; trec_eval ndcg, "
+    "ndcg_cut; gdeval for exponential gain",
+    parameters=DCG_PARAMETERS,
+    exclusive=("dcg", "gains"),
+    gain=gains.graded,
+    gain_of_ideal=True,
+    expected="mean gains",
+    reads="grades",
+)
+ERR = Metric(
+    name="ERR",
+    kernel=expected_reciprocal_rank,
+    title="expected reciprocal rank",
+    definition="sum over ranks i <= k of s_i / i times the product of (1 - s_j) over ranks j < i, where a document of "
+    "grade g satisfies with probability s = (2^g - 1) / 2^max_rel",
+    source="Chapelle et al., Expected reciprocal rank for graded relevance, CIKM 2009; gdeval (max_rel=4)",
+    parameters=(Parameter("max_rel", definition=MAX_REL, check=Number(above=0, below=1024), example=4.0),),
+    gain=gains.stop_probability,
+    reads="grades",
+)
+RBP = Metric(
+    name="RBP",
+    kernel=rank_biased_precision,
+    title="rank-biased precision",
+    definition="(1 - p) sum of gain p^(rank - 1) over the first k; the gain is 1 for relevant documents or, with "
+    "max_rel, grade / max_rel (ranx adds raw grades, which has no equal here)",
+    source="Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 2008",
+    parameters=(
+        Parameter("p", definition="persistence", check=Number(above=0, below=1), example=0.8),
+        POLICY_REL,
+        Parameter("max_rel", None, f"{MAX_REL}, for graded gains", Number(above=0)),
+    ),
+    exclusive=("rel", "max_rel"),
+    gain=gains.binary_or_scaled,
+    expected="mean gains",
+    reads="grades",
+)

@@ -1,0 +1,183 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+# ruff: noqa: ANN001, ANN201, ARG001, D103, PLR0917 (kernels share the signature that Metric documents)
+"""Metrics of a ranking as a set, and counts."""
+
+from __future__ import annotations
+
+import math
+
+from metrics_core.metrics.metric import Metric
+from metrics_core.metrics.parameters import REL, Number, Parameter
+
+
+def count_relevant(grades, rel):
+    n_relevant = 0
+    for i in range(grades.size):
+        if grades[i] >= rel:  # never for NaN, the unjudged
+            n_relevant += 1
+    return n_relevant
+
+
+def set_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    for q in range(grades.shape[0]):
+        if n_retrieved[q] > 0:
+            out[q] = count_relevant(grades[q, : n_retrieved[q]], rel) / n_retrieved[q]
+
+
+def set_recall(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    for q in range(grades.shape[0]):
+        n_relevant = count_relevant(ideal[q], rel)
+        if n_relevant > 0:
+            out[q] = count_relevant(grades[q, : n_retrieved[q]], rel) / n_relevant
+
+
+def set_f(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    beta, x = params[0], params[1]
+    weight = beta * beta if math.isnan(x) else x
+    for q in range(grades.shape[0]):
+        hits = count_relevant(grades[q, : n_retrieved[q]], rel)
+        if hits > 0:
+            precision, recall = hits / n_retrieved[q], hits / count_relevant(ideal[q], rel)
+            out[q] = (weight + 1.0) * precision * recall / (weight * precision + recall)
+
+
+def set_average_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    for q in range(grades.shape[0]):
+        hits = count_relevant(grades[q, : n_retrieved[q]], rel)
+        if hits > 0:
+            out[q] = hits / n_retrieved[q] * (hits / count_relevant(ideal[q], rel))
+
+
+def set_relative_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    for q in range(grades.shape[0]):
+        best = min(n_retrieved[q], count_relevant(ideal[q], rel))
+        if best > 0:
+            out[q] = count_relevant(grades[q, : n_retrieved[q]], rel) / best
+
+
+def number_retrieved(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    for q in range(grades.shape[0]):
+        out[q] = n_retrieved[q]
+
+
+def number_relevant(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    for q in range(grades.shape[0]):
+        out[q] = count_relevant(ideal[q], rel)
+
+
+def number_relevant_retrieved(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    for q in range(grades.shape[0]):
+        out[q] = count_relevant(grades[q, : n_retrieved[q]], rel)
+
+
+def number_queries(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    out[:] = 1.0
+
+
+SetP = Metric(
+    name="SetP",
+    kernel=set_precision,
+    title="set precision",
+    definition="relevant documents retrieved, / documents retrieved",
+    source="trec_eval set_P",
+    after="none",
+    expected="same",
+    reads="relevance",
+)
+SetR = Metric(
+    name="SetR",
+    kernel=set_recall,
+    title="set recall",
+    definition="relevant documents retrieved, / all relevant",
+    source="trec_eval set_recall",
+    after="none",
+    expected="same",
+    reads="relevance",
+)
+SetF = Metric(
+    name="SetF",
+    kernel=set_f,
+    title="set F-measure",
+    definition="(1 + beta^2) P R / (beta^2 P + R) of SetP and SetR; trec_eval's set_F.x, which ir_measures calls "
+    "beta, has x in place of beta^2",
+    source="van Rijsbergen, Information Retrieval, 1979; trec_eval set_F (as x)",
+    parameters=(
+        REL,
+        Parameter("beta", 1.0, "how much more recall counts than precision", Number(above=0)),
+        Parameter("x", None, "trec_eval's parameter, beta^2", Number(above=0)),
+    ),
+    exclusive=("beta", "x"),
+    after="none",
+    expected="same",
+    reads="relevance",
+)
+SetAP = Metric(
+    name="SetAP",
+    kernel=set_average_precision,
+    title="set average precision",
+    definition="SetP times SetR",
+    source="trec_eval set_map",
+    after="none",
+    expected="same",
+    reads="relevance",
+)
+SetRelP = Metric(
+    name="SetRelP",
+    kernel=set_relative_precision,
+    title="relative set precision",
+    definition="relevant documents retrieved, / the smaller of documents retrieved and all relevant",
+    source="trec_eval set_relative_P",
+    after="none",
+    expected="same",
+    reads="relevance",
+)
+NumRet = Metric(
+    name="NumRet",
+    kernel=number_retrieved,
+    title="number of documents retrieved",
+    definition="the length of the ranking",
+    source="trec_eval num_ret",
+    parameters=(),
+    after="none",
+    aggregate="sum",
+    expected="same",
+    needs_relevant=False,
+    reads="relevance",
+)
+NumRel = Metric(
+    name="NumRel",
+    kernel=number_relevant,
+    title="number of relevant documents",
+    definition="judged documents with a grade of at least rel",
+    source="trec_eval num_rel",
+    after="none",
+    aggregate="sum",
+    expected="same",
+    needs_relevant=False,
+    reads="relevance",
+)
+NumRelRet = Metric(
+    name="NumRelRet",
+    kernel=number_relevant_retrieved,
+    title="number of relevant documents retrieved",
+    definition="retrieved documents with a grade of at least rel",
+    source="trec_eval num_rel_ret",
+    after="none",
+    aggregate="sum",
+    expected="same",
+    needs_relevant=False,
+    reads="relevance",
+)
+NumQ = Metric(
+    name="NumQ",
+    kernel=number_queries,
+    title="number of queries",
+    definition="1 for each query",
+    source="trec_eval num_q",
+    parameters=(),
+    after="none",
+    aggregate="sum",
+    expected="same",
+    needs_relevant=False,
+    reads="relevance",
+)

@@ -1,0 +1,217 @@
+"""Which judgements and rankings came, and which source pairs them; queries are aligned here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from numbers import Integral
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from metrics_core.blocks import BoolArray, Source
+from metrics_core.errors import InputError
+from metrics_core.policies import Policies
+from metrics_core.sources.arrays import ArraySource, IdArrays
+from metrics_core.sources.documents import DocumentSource, Needs
+from metrics_core.sources.mappings import MappingSource, RankedListSource
+from metrics_core.sources.trec import TrecSource
+from metrics_core.trec import Qrels, Run, read_qrels, read_run
+
+QrelsLike: TypeAlias = Any  # documented in evaluation.evaluate
+RunLike: TypeAlias = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """A source, the policies that its kind resolved, and the judged queries that the run lacks."""
+
+    source: Source
+    policies: Policies
+    missing: BoolArray  # (n_queries,)
+
+
+def pair(
+    qrels: QrelsLike,
+    run: RunLike,
+    *,
+    policies: Policies | str | None,
+    document_comparison_field: str,
+    query_ids: Sequence[Any] | None,
+    needs: Callable[[Policies], Needs],
+    n_threads: int,
+) -> Pairing:
+    """Recognises the kinds of qrels and run, and pairs them query by query.
+
+    Args:
+        needs: what will be read of documents under the resolved policies.
+
+    Raises:
+        InputError: kinds that do not go together, or queries that do not, where the policies refuse that.
+        PolicyError: a policy that cannot apply to this kind of input.
+    """
+    qrels, run = _arrays(qrels), _arrays(run)
+    if isinstance(qrels, IdArrays) and isinstance(run, IdArrays):
+        resolved = Policies.resolve(policies, default="trec_eval")
+        return _pair_arrays(qrels, run, resolved, query_ids)
+    if _is_lists(qrels) and _is_lists(run):
+        resolved = Policies.resolve(policies, default="haystack").for_rankings_without_scores()
+        names = _positional_ids(query_ids, len(qrels), len(run))
+        source = DocumentSource(names, qrels, run, document_comparison_field, resolved, needs(resolved))
+        return Pairing(source, resolved, np.zeros(len(names), np.bool_))
+    resolved = Policies.resolve(policies, default="trec_eval")
+    if qrels == "-" and run == "-":
+        raise InputError("qrels and run cannot both be standard input ('-')")
+    if isinstance(qrels, (str, os.PathLike)):
+        qrels = read_qrels(qrels, duplicate_judgements=resolved.duplicate_judgements, n_threads=n_threads)
+    if isinstance(run, (str, os.PathLike)):
+        run = read_run(run, n_threads=n_threads)
+    if not isinstance(qrels, (Mapping, Qrels)) or not isinstance(run, (Mapping, Run)):
+        raise InputError(
+            "qrels and run must be paths, dicts or prepared files, lists of lists of documents, or integer arrays; "
+            f"got {_kind(qrels)} and {_kind(run)}"
+        )
+    return _pair_by_query(qrels, run, resolved, query_ids)
+
+
+def _pair_arrays(qrels: IdArrays, run: IdArrays, policies: Policies, query_ids: Sequence[Any] | None) -> Pairing:
+    if qrels.scores is not None:
+        raise InputError("qrels has scores; the values of judged ids are grades=")
+    if run.grades is not None:
+        raise InputError("run has grades; the values of retrieved ids are scores=")
+    if run.scores is None:
+        policies = policies.for_rankings_without_scores()
+    names = _positional_ids(query_ids, len(qrels), len(run))
+    return Pairing(ArraySource(names, qrels, run, policies), policies, np.zeros(len(names), np.bool_))
+
+
+def _pair_by_query(
+    qrels: Mapping[Any, Any] | Qrels, run: Mapping[Any, Any] | Run, policies: Policies, query_ids: Sequence[Any] | None
+) -> Pairing:
+    if isinstance(run, Run) and not isinstance(qrels, Qrels):
+        qrels = Qrels.from_dict(qrels)
+    elif isinstance(qrels, Qrels) and not isinstance(run, Run):
+        qrels = qrels.to_dict()
+    judged = list(qrels.query_ids if isinstance(qrels, Qrels) else qrels)
+    retrieved = list(run.query_ids if isinstance(run, Run) else run)
+    if not judged:
+        raise InputError("qrels judge no query")
+    _same_kind("query", judged, retrieved)
+    unjudged = set(retrieved).difference(judged)
+    if unjudged and policies.unjudged_query == "error":
+        unjudged_names = [name for name in retrieved if name in unjudged]
+        raise InputError(f"qrels judge nothing of the run's {_some(unjudged_names)}")
+    names = judged if query_ids is None else _chosen(query_ids, judged)
+    known = set(retrieved)
+    missing = np.fromiter((name not in known for name in names), np.bool_, len(names))
+    if policies.missing == "error" and missing.any():
+        absent = [name for name in names if name not in known]
+        raise InputError(f"the run lacks {_some(absent)}; missing='zero' scores such queries 0, 'skip' leaves them out")
+    if policies.missing == "skip" and missing.all():
+        raise InputError(f"qrels and run share no query: qrels have {_some(names)}, the run {_some(retrieved)}")
+    source: Source
+    if isinstance(run, Run):
+        assert isinstance(qrels, Qrels)
+        if policies.drop_identical_ids:
+            run = run.without_identical_ids()
+        source = TrecSource(names, qrels, run)
+    else:
+        assert isinstance(qrels, Mapping)
+        scored = _are_scored(run)
+        if not scored:
+            policies = policies.for_rankings_without_scores()
+        _check_document_ids(names, qrels, run)
+        if policies.drop_identical_ids:
+            run = {query: _without(ranking, query) for query, ranking in run.items()}
+        source = (MappingSource if scored else RankedListSource)(names, qrels, run)
+    return Pairing(source, policies, missing)
+
+
+def _are_scored(run: Mapping[Any, Any]) -> bool:
+    scored = {isinstance(ranking, Mapping) for ranking in run.values()}
+    if len(scored) > 1:
+        raise InputError("run mixes scored documents ({document: score}) and ranked lists ([document, ...])")
+    for query, ranking in run.items():
+        if not isinstance(ranking, Mapping) and (isinstance(ranking, (str, bytes)) or not isinstance(ranking, Sequence)):
+            raise InputError(
+                f"the ranking of query {query!r} must be a dict of scores or a list of documents, got {_kind(ranking)}"
+            )
+    return scored != {False}
+
+
+def _without(ranking: Any, document: Any) -> Any:
+    if document not in ranking:
+        return ranking
+    if isinstance(ranking, Mapping):
+        return {other: score for other, score in ranking.items() if other != document}
+    return [other for other in ranking if other != document]
+
+
+def _check_document_ids(names: Sequence[Any], qrels: Mapping[Any, Any], run: Mapping[Any, Any]) -> None:
+    """Refuses documents named by strings on one side and numbers on the other, which would match nothing.
+
+    Only the first document of each query is looked at: a look at all of them takes a third of an evaluation's time.
+    """
+    for query in names:
+        if not isinstance(qrels[query], Mapping):
+            raise InputError(f"the judgements of query {query!r} must be a dict of grades, got {_kind(qrels[query])}")
+    judged = [next(iter(qrels[query])) for query in names if qrels[query]]
+    retrieved = [next(iter(run[query])) for query in names if query in run and run[query]]
+    _same_kind("document", judged, retrieved)
+
+
+def _same_kind(what: str, *ids: Sequence[Any]) -> None:
+    examples = {type(one): one for one in chain.from_iterable(ids)}
+    kinds = {_kind_of_id(what, one): one for one in examples.values()}
+    if len(kinds) > 1:
+        shown = " and ".join(f"{one!r} ({kind})" for kind, one in kinds.items())
+        raise InputError(f"{what} ids are of mixed types and would never match: {shown}; make them one type")
+
+
+def _kind_of_id(what: str, one: Any) -> str:
+    for kind, name in ((str, "str"), (bytes, "bytes"), (Integral, "int")):
+        if isinstance(one, kind):
+            return name
+    raise InputError(f"{what} ids must be str, int or bytes, got {one!r} ({type(one).__name__})")
+
+
+def _chosen(query_ids: Sequence[Any], judged: Sequence[Any]) -> list[Any]:
+    known = set(judged)
+    names = list(query_ids)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InputError(f"query_ids must be judged queries; qrels lack {_some(unknown)}")
+    if len(set(names)) < len(names):
+        raise InputError("query_ids must be distinct")
+    return names
+
+
+def _positional_ids(query_ids: Sequence[Any] | None, n_qrels: int, n_run: int) -> Sequence[Any]:
+    if n_qrels == 0 or n_run == 0:
+        raise InputError("qrels and run must not be empty")
+    if n_qrels != n_run:
+        raise InputError(f"qrels have {n_qrels} queries and run {n_run}; they must pair up")
+    if query_ids is None:
+        return range(n_qrels)
+    if len(query_ids) != n_qrels:
+        raise InputError(f"query_ids must name each of the {n_qrels} queries, got {len(query_ids)}")
+    return query_ids
+
+
+def _some(names: Sequence[Any]) -> str:
+    shown = ", ".join(repr(name) for name in names[:3])
+    return f"quer{'y' if len(names) == 1 else 'ies'} {shown}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
+
+
+def _arrays(side: Any) -> Any:
+    return IdArrays(side) if isinstance(side, np.ndarray) else side
+
+
+def _is_lists(side: Any) -> bool:
+    return isinstance(side, Sequence) and not isinstance(side, (str, bytes))
+
+
+def _kind(side: Any) -> str:
+    return "a path" if isinstance(side, (str, os.PathLike)) else type(side).__name__

@@ -1,0 +1,72 @@
+"""Scores: what an evaluation gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metrics_core.aggregate import Aggregate, AggregateName, aggregate
+from metrics_core.blocks import FloatArray
+from metrics_core.errors import MetricNameError
+from metrics_core.metrics import parse
+from metrics_core.policies import Policies
+
+_SHOWN = 10  # queries in a repr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """Per-query scores of some metrics, with all that is needed to say what they mean.
+
+    `scores["nDCG@10"]` is a metric's column, under any spelling of its name. NaN marks a query that was not scored.
+    """
+
+    values: FloatArray  # (n_queries, n_metrics)
+    metrics: tuple[str, ...]  # canonical names
+    query_ids: Sequence[Any]  # (n_queries,)
+    policies: Policies
+    aggregates: tuple[AggregateName, ...]  # (n_metrics,), how each metric is aggregated
+
+    def __len__(self) -> int:
+        return len(self.query_ids)
+
+    def __getitem__(self, metric: object) -> FloatArray:
+        """(n_queries,) the scores of a metric, given by name or as a Metric.
+
+        Raises:
+            MetricNameError: not a metric, or not one of these.
+        """
+        name = str(metric)
+        if name not in self.metrics:
+            name = str(parse(name))
+        if name not in self.metrics:
+            raise MetricNameError(f"{name} was not evaluated; there are {', '.join(self.metrics)}")
+        return self.values[:, self.metrics.index(name)]
+
+    def mean(self) -> dict[str, float]:
+        """The arithmetic mean of each metric over the scored queries; NaN where none was scored."""
+        return {name: aggregate(self[name]).value for name in self.metrics}
+
+    def aggregate(self) -> dict[str, Aggregate]:
+        """Each metric's own aggregate (mean, sum of the counts, geometric mean), and how many queries it rests on."""
+        return {name: aggregate(self[name], how) for name, how in zip(self.metrics, self.aggregates, strict=True)}
+
+    def to_dict(self) -> dict[Any, dict[str, float]]:
+        """{query id: {metric: score}} with Python floats, NaN for what was not scored."""
+        return {
+            query: dict(zip(self.metrics, row, strict=True))
+            for query, row in zip(self.query_ids, self.values.tolist(), strict=True)
+        }
+
+    def __repr__(self) -> str:
+        aggregates = self.aggregate()
+        width = max(map(len, self.metrics), default=0)
+        lines = [f"Scores of {len(self)} queries, policies {self.policies.profile!r}"]
+        for name, how in zip(self.metrics, self.aggregates, strict=True):
+            result = aggregates[name]
+            scored = "" if result.n_scored == result.n_total else f", {result.n_scored} of {result.n_total} scored"
+            lines.append(f"  {name:{width}}  {result.value:.4f}  ({how}{scored})")
+        return "\n".join(lines)

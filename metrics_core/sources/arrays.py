@@ -1,0 +1,169 @@
+"""Judgements and rankings as integer ids in NumPy arrays, padded or flat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from metrics_core.blocks import FloatArray, IntArray, KeyTable, MatchedBlock
+from metrics_core.errors import InputError
+from metrics_core.policies import Policies
+from metrics_core.sources.ids import DuplicateJudgementError, IdLists, match_ids
+
+
+class IdArrays:
+    """The documents of many queries as integer ids: the judged documents of each, or its ranking.
+
+    Args:
+        ids: (n_queries, width) padded rows, or (n,) with offsets; any integers that fit in 64 bits. Ids need to agree
+            only within a query.
+        grades: as ids; for judgements, None: every document has grade 1.
+        scores: as ids; for rankings, None: the ids are in rank order.
+        lengths: (n_queries,) how many ids of each padded row count; None: all.
+        offsets: (n_queries + 1,) where the ids of each query begin and end, for flat ids.
+
+    Raises:
+        InputError: shapes, dtypes, lengths or offsets that do not fit; NaN or infinite grades or scores.
+    """
+
+    __slots__ = ("grades", "lists", "scores")
+
+    def __init__(
+        self,
+        ids: ArrayLike,
+        *,
+        grades: ArrayLike | None = None,
+        scores: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+        offsets: ArrayLike | None = None,
+    ) -> None:
+        array = np.asarray(ids)
+        if array.dtype.kind not in "iu" and array.size:
+            raise InputError(f"ids must be integers, got an array of {array.dtype}")
+        if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.size and array.max() > np.iinfo("int64").max:
+            raise InputError(f"ids must fit in 64-bit signed integers, got {array.max()}")
+        if array.ndim != (2 if offsets is None else 1):
+            raise InputError(
+                f"ids must be (n_queries, width), or (n,) with offsets; got {array.ndim} dimensions "
+                f"{'without' if offsets is None else 'with'} offsets"
+            )
+        starts, counts = _padded(array, lengths) if offsets is None else _flat(array, offsets, lengths)
+        dtype = np.int32 if array.dtype == np.int32 else np.int64
+        self.lists = IdLists(np.ascontiguousarray(array, dtype).reshape(-1), starts, counts)
+        self.grades = None if grades is None else _values("grades", grades, array, self.lists)
+        self.scores = None if scores is None else _values("scores", scores, array, self.lists)
+
+    def __len__(self) -> int:
+        return self.lists.lengths.size
+
+    def __repr__(self) -> str:
+        return f"IdArrays(queries={len(self)}, documents={int(self.lists.lengths.sum())})"
+
+
+def _padded(array: NDArray[Any], lengths: ArrayLike | None) -> tuple[IntArray, IntArray]:
+    n_queries, width = array.shape
+    starts = np.arange(n_queries) * width
+    if lengths is None:
+        return starts, np.full(n_queries, width)
+    counts = _integers("lengths", lengths)
+    if counts.shape != (n_queries,):
+        raise InputError(f"lengths must have one value a query: {n_queries}, got shape {counts.shape}")
+    wrong = np.flatnonzero((counts < 0) | (counts > width))
+    if wrong.size:
+        raise InputError(f"lengths must be between 0 and the width {width}, got {counts[wrong[0]]} in row {wrong[0]}")
+    return starts, counts
+
+
+def _flat(array: NDArray[Any], offsets: ArrayLike, lengths: ArrayLike | None) -> tuple[IntArray, IntArray]:
+    if lengths is not None:
+        raise InputError("lengths goes with padded ids, offsets with flat ones; give one of them")
+    ends = _integers("offsets", offsets)
+    if ends.ndim != 1 or not ends.size or ends[0] != 0 or ends[-1] != array.size or (np.diff(ends) < 0).any():
+        raise InputError(f"offsets must rise from 0 to the number of ids, {array.size}, got {ends!r}")
+    return ends[:-1].copy(), np.diff(ends)
+
+
+def _integers(name: str, values: ArrayLike) -> IntArray:
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise InputError(f"{name} must be integers, got an array of {array.dtype}")
+    return array.astype(np.int64)
+
+
+def _values(name: str, values: ArrayLike, ids: NDArray[Any], lists: IdLists) -> FloatArray:
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} must be numbers, got an array of {array.dtype}")
+    if array.shape != ids.shape:
+        raise InputError(f"{name} must have the shape of ids, {ids.shape}, got {array.shape}")
+    flat = np.ascontiguousarray(array, np.float64).reshape(-1)
+    for place in np.flatnonzero(~np.isfinite(flat)):
+        row = int(np.searchsorted(lists.starts, place, side="right")) - 1
+        if place < lists.starts[row] + lists.lengths[row]:  # padding may hold anything
+            raise InputError(f"{name} of row {row} must be finite, got {flat[place]}")
+    return flat
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySource:
+    """Judged and retrieved ids of the same queries, row by row."""
+
+    query_ids: Sequence[Any]
+    judged: IdArrays
+    retrieved: IdArrays
+    policies: Policies
+    releases_gil: bool = True
+
+    @property
+    def n_judged(self) -> IntArray:
+        """(n_queries,) judged documents of each query."""
+        return self.judged.lists.lengths
+
+    @property
+    def n_retrieved(self) -> IntArray:
+        """(n_queries,) documents in each ranking."""
+        return self.retrieved.lists.lengths
+
+    def match(self, rows: IntArray) -> MatchedBlock:
+        """The judgements of the queries at `rows`, matched to their retrieved documents."""
+        judged, retrieved = self.judged.lists, self.retrieved.lists
+        judged_grades = self.judged.grades
+        if judged_grades is None:
+            judged_grades = np.ones(judged.ids.size)
+        try:
+            grades, grades_of_judged, repeat_of = match_ids(
+                rows,
+                judged,
+                judged_grades,
+                retrieved,
+                has_null=False,
+                duplicate_judgements=self.policies.duplicate_judgements,
+            )
+        except DuplicateJudgementError as error:
+            row = rows[error.place]
+            raise InputError(
+                f"query {self.query_ids[row]!r} judges document {judged.ids[judged.starts[row] + error.position]} "
+                "twice; remove one, or say which counts: duplicate_judgements='max' or 'last'"
+            ) from None
+        n_retrieved = retrieved.lengths[rows]
+        if self.retrieved.scores is None:
+            return MatchedBlock(rows, grades, n_retrieved, None, grades_of_judged, repeat_of)
+        places = retrieved.starts[rows][:, None] + np.arange(grades.shape[1])
+        scores = self.retrieved.scores[np.minimum(places, self.retrieved.scores.size - 1)] if places.size else grades
+        return MatchedBlock(
+            rows, grades, n_retrieved, scores, grades_of_judged, repeat_of, partial(self._keys, rows)
+        )
+
+    def _keys(self, rows: IntArray, places: IntArray, positions: IntArray) -> KeyTable:
+        ids = self.retrieved.lists.ids[self.retrieved.lists.starts[rows[places]] + positions].astype(np.int64)
+        ordered = (ids.view(np.uint64) ^ np.uint64(1 << 63)).astype(">u8")  # numeric order as byte order
+        return KeyTable(ordered.view(np.uint8), np.arange(ids.size) * 8, np.full(ids.size, 8, np.int32))
+
+    def document(self, row: int, position: int) -> int:
+        """The id of one retrieved document."""
+        return int(self.retrieved.lists.ids[self.retrieved.lists.starts[row] + position])

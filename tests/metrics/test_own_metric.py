@@ -1,0 +1,187 @@
+"""A metric of one's own: defined, called, registered, pickled and, where numba cannot, run as plain Python."""
+
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from metrics_core.errors import MetricNameError, MetricsError
+from metrics_core.metrics import (
+    RBP,
+    REL,
+    Metric,
+    Number,
+    Parameter,
+    metric_names,
+    nDCG,
+    parse,
+    parse_all,
+    register_metric,
+)
+from metrics_core.metrics import names as registry
+from metrics_core.policies import Policies
+
+TREC_EVAL = Policies()
+
+
+def rank_of_first(row, rel):
+    for i in range(row.size):
+        if row[i] >= rel:
+            return i + 1
+    return 0
+
+
+def first_hit(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    for q in range(grades.shape[0]):
+        rank = rank_of_first(grades[q, : min(cutoff, n_retrieved[q])], rel)
+        out[q] = params[0] ** rank if rank else 0.0
+
+
+def not_for_numba(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    for q in range(grades.shape[0]):
+        found = {"relevant": [grade for grade in grades[q].tolist() if grade >= rel], "n": None}
+        out[q] = len(found["relevant"])
+
+
+def writes_to_its_input(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    for q in range(grades.shape[0]):
+        grades[q, 0] = 0.0
+
+
+FirstHit = Metric(
+    name="FirstHit",
+    kernel=first_hit,
+    title="decayed rank of the first hit",
+    definition="decay to the power of the first relevant document's rank",
+    parameters=(Parameter("decay", 0.5, "per rank", Number(above=0, below=1)), REL),
+)
+
+
+@pytest.fixture
+def block(block_of):
+    return block_of({"q1": {"a": 1, "b": 2}, "q2": {"c": 1}}, {"q1": "xab", "q2": "xyz"})
+
+
+@pytest.fixture
+def own_registry(monkeypatch):
+    for table in ("_registered", "_by_name", "_spellings"):
+        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
+
+
+def test_works_unregistered(block):
+    assert FirstHit.score(block, TREC_EVAL).tolist() == [0.5**2, 0]
+    assert FirstHit(decay=0.1, rel=2).score(block, TREC_EVAL).tolist() == [0.1**3, 0]
+    assert (FirstHit @ 1).score(block, TREC_EVAL).tolist() == [0, 0]
+    assert str(FirstHit(decay=0.1, rel=2) @ 5) == "FirstHit(decay=0.1, rel=2)@5"
+    assert parse_all([FirstHit @ 5, FirstHit @ 5]) == [FirstHit @ 5]
+    assert FirstHit(rel=2).without_relevant(block, TREC_EVAL).tolist() == [False, True]
+
+
+def test_name_and_kernel_are_enough(block):
+    bare = Metric(name="Bare", kernel=lambda grades, n, ideal, rel, cutoff, params, out: out.fill(2.0))
+    assert bare.title == "Bare"
+    assert (bare(rel=2) @ 3).score(block, TREC_EVAL).tolist() == [2, 2]
+
+
+def test_registered_name_parses(own_registry):
+    with pytest.raises(MetricNameError, match="unknown metric 'FirstHit'"):
+        parse("FirstHit@5")
+    register_metric(FirstHit, aliases=["first_hit"])
+    register_metric(FirstHit, aliases=["first_hit"])
+    assert parse("firsthit(decay=.1)@5") == parse("first_hit(decay=0.1)@5") == FirstHit(decay=0.1) @ 5
+    assert metric_names()[-1] == "FirstHit"
+    with pytest.raises(MetricNameError, match="unknown metric 'frist_hit'; did you mean 'first_hit'"):
+        parse("frist_hit")
+
+
+@pytest.mark.parametrize(
+    ("metric", "aliases", "message"),
+    [
+        (replace(FirstHit, name="NDCG"), (), "'NDCG' is the name of another metric; choose another"),
+        (FirstHit, ("ndcg_cut",), "'ndcg_cut' is the name of another metric; choose another"),
+        (FirstHit, ("hits",), "'hits' is the name of another metric; choose another"),
+        (FirstHit, ("first hit",), r"an alias has no spaces and none of \(\)@{}=, got 'first hit'"),
+        (FirstHit @ 5, (), "only a definition can be registered, got 'FirstHit@5' with values bound"),
+    ],
+)
+def test_registration_refused_as_a_whole(own_registry, metric, aliases, message):
+    before = metric_names()
+    with pytest.raises(MetricNameError, match=message):
+        register_metric(metric, aliases=aliases)
+    assert metric_names() == before
+
+
+def test_another_metric_of_a_registered_name_is_refused(own_registry):
+    register_metric(FirstHit)
+    with pytest.raises(MetricNameError, match="'FirstHit' is the name of another metric"):
+        register_metric(replace(FirstHit, kernel=not_for_numba))
+
+
+def test_registration_from_many_threads(own_registry):
+    several = [replace(FirstHit, name=f"FirstHit{i}") for i in range(50)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(register_metric, several))
+    assert set(metric_names()) >= {metric.name for metric in several}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"name": "first hit"},
+            "name must be letters, digits and underscores beginning with a letter, got 'first hit'",
+        ),
+        ({"aggregate": "median"}, "aggregate of FirstHit must be one of 'mean', 'sum', 'geometric mean', got 'median'"),
+        ({"after": "k"}, "after of FirstHit must be one of 'none', 'optional cutoff', 'cutoff', 'recall', got 'k'"),
+    ],
+)
+def test_definitions_refused(fields, message):
+    with pytest.raises(MetricNameError, match=message):
+        replace(FirstHit, **fields)
+
+
+def test_kernel_that_numba_cannot_compile(block):
+    metric = Metric(name="Dicts", kernel=not_for_numba)
+    with pytest.raises(
+        MetricsError, match="numba cannot compile the kernel 'not_for_numba' of Dicts; write it as plain"
+    ):
+        metric.score(block, TREC_EVAL)
+    assert replace(metric, compiled=False).score(block, TREC_EVAL).tolist() == [2, 0]
+
+
+def test_kernel_cannot_write_to_a_read_only_block(block):
+    block.grades.flags.writeable = False
+    with pytest.raises(MetricsError, match="numba cannot compile the kernel"):
+        Metric(name="Writes", kernel=writes_to_its_input).score(block, TREC_EVAL)
+
+
+def test_missing_values_are_named_before_anything_runs(block):
+    with pytest.raises(MetricNameError, match=r"'RBP' needs p \(persistence\); did you mean 'RBP\(p=0.8\)'"):
+        RBP.score(block, TREC_EVAL)
+
+
+@pytest.mark.parametrize(
+    "metric", [FirstHit(decay=0.25) @ 3, nDCG(dcg="exp-log2", rel=1) @ 10, parse("IPrec@0.25")], ids=str
+)
+def test_pickles(metric, block):
+    before = metric.score(block, TREC_EVAL)
+    copy = pickle.loads(pickle.dumps(metric))
+    assert copy == metric
+    assert copy.same_definition(metric)
+    assert np.array_equal(copy.score(block, TREC_EVAL), before)
+
+
+def test_scores_from_many_threads_are_the_same(block):
+    metrics = parse_all(["nDCG@10", "AP", "RR", "P@2", "Compat"]) * 20
+    with ThreadPoolExecutor(8) as pool:
+        scores = list(pool.map(lambda metric: metric.score(block, TREC_EVAL).tolist(), metrics))
+    assert scores == scores[:5] * 20
+
+
+def test_import_needs_no_numba():
+    code = "import sys, metrics_core.metrics; print('numba' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
