@@ -9,25 +9,45 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from metrics_core.aggregate import Aggregate
-    from metrics_core.batch import RankedBatch
-    from metrics_core.documents import Document
-    from metrics_core.errors import FileFormatError, InputError, MetricNameError, MetricsError, PolicyError
-    from metrics_core.evaluation import evaluate, pack
-    from metrics_core.evaluators import (
-        AnswerExactMatchEvaluator,
-        AnswerF1Evaluator,
-        DocumentMAPEvaluator,
-        DocumentMRREvaluator,
-        DocumentNDCGEvaluator,
-        DocumentRecallEvaluator,
-        RecallMode,
+    from metrics_core.aggregate import Aggregate as Aggregate
+    from metrics_core.batch import RankedBatch as RankedBatch
+    from metrics_core.documents import Document as Document
+    from metrics_core.errors import (
+        FileFormatError as FileFormatError,
+        InputError as InputError,
+        MetricNameError as MetricNameError,
+        MetricsError as MetricsError,
+        PolicyError as PolicyError,
     )
-    from metrics_core.metrics import Metric, Parameter, metric_names, parse, parse_all, register_metric
-    from metrics_core.policies import Policies
-    from metrics_core.scores import Scores
-    from metrics_core.sources.arrays import IdArrays
-    from metrics_core.trec import Qrels, Run, read_qrels, read_run, write_qrels, write_run
+    from metrics_core.evaluation import evaluate as evaluate, pack as pack
+    from metrics_core.evaluators import (
+        AnswerExactMatchEvaluator as AnswerExactMatchEvaluator,
+        AnswerF1Evaluator as AnswerF1Evaluator,
+        DocumentMAPEvaluator as DocumentMAPEvaluator,
+        DocumentMRREvaluator as DocumentMRREvaluator,
+        DocumentNDCGEvaluator as DocumentNDCGEvaluator,
+        DocumentRecallEvaluator as DocumentRecallEvaluator,
+        RecallMode as RecallMode,
+    )
+    from metrics_core.metrics import (
+        Metric as Metric,
+        Parameter as Parameter,
+        metric_names as metric_names,
+        parse as parse,
+        parse_all as parse_all,
+        register_metric as register_metric,
+    )
+    from metrics_core.policies import Policies as Policies
+    from metrics_core.scores import Scores as Scores
+    from metrics_core.sources.arrays import IdArrays as IdArrays
+    from metrics_core.trec import (
+        Qrels as Qrels,
+        Run as Run,
+        read_qrels as read_qrels,
+        read_run as read_run,
+        write_qrels as write_qrels,
+        write_run as write_run,
+    )
 
 __version__ = "0.1.0"
 
@@ -54,10 +74,7 @@ _HOMES = {
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = [  # noqa: PLE0604  # computed, so that a name is listed once
-    *_HOME_OF,
-    "__version__",
-]
+__all__ = ["__version__", *_HOME_OF]  # noqa: PLE0604  # computed from the one list of names
 
 
 def __getattr__(name: str) -> Any:

@@ -52,9 +52,7 @@ def token_f1(gold: str, predicted: str) -> float:
     return 2 * common / (len(gold_tokens) + len(predicted_tokens))
 
 
-def gold_answers(
-    ground_truth_answers: GroundTruthAnswers, predicted_answers: Sequence[str]
-) -> list[Sequence[str]]:
+def gold_answers(ground_truth_answers: GroundTruthAnswers, predicted_answers: Sequence[str]) -> list[Sequence[str]]:
     """The gold answers of each question, as a list even where there is one.
 
     Raises:

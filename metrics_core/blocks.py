@@ -20,6 +20,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 Int32Array: TypeAlias = NDArray[np.int32]
 ByteArray: TypeAlias = NDArray[np.uint8]
+UInt16Array: TypeAlias = NDArray[np.uint16]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -108,13 +109,16 @@ def cut_blocks(n_retrieved: IntArray, n_judged: IntArray, block_cells: int = BLO
     n_queries = n_retrieved.size
     if n_queries == 0:
         return []
-    if n_queries * int(n_retrieved.max() + n_judged.max()) <= block_cells:
-        return [np.arange(n_queries)]
-    retrieved_class, judged_class = _length_class(n_retrieved), _length_class(n_judged)
-    order = np.lexsort((judged_class, retrieved_class))
-    changes = np.diff(retrieved_class[order]) | np.diff(judged_class[order])
-    blocks = []
-    for group in np.split(order, np.flatnonzero(changes) + 1):
+    order = np.arange(n_queries)
+    groups = [order]
+    if n_queries * int(n_retrieved.max() + n_judged.max()) > block_cells:
+        classes = _length_class(n_retrieved), _length_class(n_judged)
+        if any(each.min() < each.max() for each in classes):
+            order = np.lexsort(classes[::-1])
+            changes = np.diff(classes[0][order]) | np.diff(classes[1][order])
+            groups = np.split(order, np.flatnonzero(changes) + 1)
+    blocks: list[IntArray] = []
+    for group in groups:
         width = int(n_retrieved[group].max() + n_judged[group].max())
         step = max(1, block_cells // max(width, 1))
         blocks.extend(group[start : start + step] for start in range(0, group.size, step))
@@ -122,8 +126,12 @@ def cut_blocks(n_retrieved: IntArray, n_judged: IntArray, block_cells: int = BLO
 
 
 def _length_class(lengths: IntArray) -> IntArray:
+    """Classes within which lengths differ by at most _GROWTH."""
+    if lengths.min() == lengths.max():
+        return np.zeros_like(lengths)
     classes: IntArray = np.ceil(np.log(np.maximum(lengths, 1)) / np.log(_GROWTH)).astype(np.int64)
-    return np.where(lengths == 0, -1, classes)
+    classes[lengths == 0] = -1
+    return classes
 
 
 def pad(flat: NDArray[_Scalar], lengths: IntArray, fill: float) -> NDArray[_Scalar]:

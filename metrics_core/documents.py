@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from hashlib import sha256
+from operator import attrgetter
 from typing import Any, Protocol
 
 from metrics_core.errors import InputError
@@ -13,14 +14,13 @@ from metrics_core.errors import InputError
 class DocumentLike(Protocol):
     """What a document must have: ours, Haystack's, or any object with these attributes."""
 
+    content: str | None
+    meta: dict[str, Any]
+    score: float | None
+
     @property
-    def content(self) -> str | None: ...
-    @property
-    def id(self) -> str: ...
-    @property
-    def meta(self) -> dict[str, Any]: ...
-    @property
-    def score(self) -> float | None: ...
+    def id(self) -> str:
+        """The identifier."""
 
 
 class Document:
@@ -85,10 +85,8 @@ def _shortened(value: object) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-def comparison_values(field: str) -> Callable[[Iterable[DocumentLike]], list[Any]]:
-    """The function that gives the comparison values of some documents.
-
-    A missing meta key gives None.
+def comparison_value(field: str) -> Callable[[DocumentLike], Any]:
+    """The function that gives a document's value of a comparison field; None where a meta key is missing.
 
     Args:
         field: "content", "id", or "meta.<key>[.<key>...]", a path into nested dicts.
@@ -96,21 +94,28 @@ def comparison_values(field: str) -> Callable[[Iterable[DocumentLike]], list[Any
     Raises:
         InputError: any other field.
     """
-    if field == "content":  # comprehensions: faster than map(attrgetter) on slots and on data classes
+    if field in ("content", "id"):
+        return attrgetter(field)
+    if not isinstance(field, str) or not field.startswith("meta.") or field == "meta.":
+        raise InputError(f"document_comparison_field must be 'content', 'id' or 'meta.<key>[.<key>...]', got {field!r}")
+    path = field.split(".")[1:]
+
+    def meta_value(document: DocumentLike) -> Any:
+        value: Any = document.meta
+        for key in path:
+            if not isinstance(value, dict) or key not in value:
+                return None
+            value = value[key]
+        return value
+
+    return meta_value
+
+
+def comparison_values(field: str) -> Callable[[Iterable[DocumentLike]], list[Any]]:
+    """The same for several documents at once, in half the time a document."""
+    if field == "content":
         return lambda documents: [document.content for document in documents]
     if field == "id":
         return lambda documents: [document.id for document in documents]
-    if not isinstance(field, str) or not field.startswith("meta.") or field == "meta.":
-        raise InputError(
-            f"document_comparison_field must be 'content', 'id' or 'meta.<key>[.<key>...]', got {field!r}"
-        )
-    path = field.split(".")[1:]
-    return lambda documents: [_at(document.meta, path) for document in documents]
-
-
-def _at(value: Any, path: list[str]) -> Any:
-    for key in path:
-        if not isinstance(value, dict) or key not in value:
-            return None
-        value = value[key]
-    return value
+    value_of = comparison_value(field)
+    return lambda documents: [value_of(document) for document in documents]

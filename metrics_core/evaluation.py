@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-import numpy as np
-
-from metrics_core.batch import RankedBatch, finished_scores, score_block
+from metrics_core.batch import RankedBatch, empty_values, finished_scores, score_block
 from metrics_core.blocks import IntArray, Source, cut_blocks
 from metrics_core.errors import MetricsError
 from metrics_core.join import join
@@ -72,7 +70,7 @@ def evaluate(
     for metric in parsed:
         metric.check_ties(pairing.policies)
     source = pairing.source
-    values = np.empty((len(source.query_ids), len(parsed)))
+    values = empty_values(len(source.query_ids), len(parsed))
 
     def score(rows: IntArray) -> None:
         score_block(join(source, rows, pairing.policies), parsed, pairing.policies, source.query_ids, values)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from metrics_core.blocks import REPEAT, FloatArray, GradeBlock, IntArray, MatchedBlock, Source
+from metrics_core.blocks import REPEAT, BoolArray, FloatArray, GradeBlock, Int32Array, IntArray, MatchedBlock, Source
 from metrics_core.compile import compiled
 from metrics_core.errors import InputError
 from metrics_core.kernels import join as kernels
@@ -27,31 +25,39 @@ def join(source: Source, rows: IntArray, policies: Policies) -> GradeBlock:
         InputError: a document twice in a ranking, or equal scores, where the policies refuse them.
     """
     matched = source.match(rows)
-    by_score = policies.order == "score" and matched.scores is not None
-    if by_score and policies.score_dtype == "float32":
-        matched = replace(matched, scores=matched.scores.astype(np.float32).astype(np.float64))
-    n_retrieved = matched.n_retrieved
-    if matched.repeat_of is not None:
-        matched, n_retrieved = _credit_once(source, matched, by_score, policies)
     _sort_descending(matched.judged)
-    if not by_score:
-        return GradeBlock(rows, matched.grades, n_retrieved, matched.judged)
-    ends = np.zeros(matched.grades.shape, np.int64) if policies.ties in ("expected", "error") else None
-    if ends is not None and not _tie_ends(matched.scores, matched.n_retrieved, ends):
-        ends = None
-    if ends is not None and policies.ties == "error":
-        _refuse_ties(source, matched)
-    return GradeBlock(rows, _by_score(matched, policies), n_retrieved, matched.judged, ends)
+    grades, n_retrieved = matched.grades, matched.n_retrieved
+    scores = matched.scores if policies.order == "score" else None
+    if scores is not None and policies.score_dtype == "float32":
+        with np.errstate(over="ignore"):  # scores beyond its range are equal, and stay above or below all others
+            scores = scores.astype(np.float32).astype(np.float64)
+    if matched.repeat_of is not None:
+        repeats = _repeats(source, matched, matched.repeat_of, scores, policies)
+        if policies.duplicates == "first_keep_rank":
+            grades = np.where(repeats, REPEAT, grades)
+        else:
+            grades, scores = _without_repeats(grades, scores, repeats)
+            n_retrieved = n_retrieved - repeats.sum(axis=1)
+    if scores is None:
+        return GradeBlock(rows, grades, n_retrieved, matched.judged)
+    ends = None
+    if policies.ties in ("expected", "error"):
+        ends = np.zeros(grades.shape, np.int64)
+        if not _tie_ends(scores, n_retrieved, ends):
+            ends = None
+        elif policies.ties == "error":
+            raise _tie_error(source, rows, scores, n_retrieved)
+    ranked = _rank(matched, grades, scores, policies)
+    return GradeBlock(rows, ranked, n_retrieved, matched.judged, ends)
 
 
-def _by_score(matched: MatchedBlock, policies: Policies) -> FloatArray:
-    assert matched.scores is not None and matched.keys is not None
-    ranked = np.full(matched.grades.shape, np.nan)
-    ties = np.empty((matched.grades.size, 3), np.int64)
-    members = np.empty(matched.grades.size, np.int64)
-    n_ties, n_members = _order_by_score(
-        matched.scores, matched.grades, matched.n_retrieved, ranked, ties, members
-    )
+def _rank(matched: MatchedBlock, grades: FloatArray, scores: FloatArray, policies: Policies) -> FloatArray:
+    """(n_queries, width) the grade at each rank, by descending score."""
+    assert matched.keys is not None
+    ranked = np.full(grades.shape, np.nan)
+    ties = np.empty((grades.size, 3), np.int64)
+    members = np.empty(grades.size, np.int64)
+    n_ties, n_members = _order_by_score(scores, grades, matched.n_retrieved, ranked, ties, members)
     if n_ties:
         ties, members = ties[:n_ties], members[:n_members]
         if policies.ties == "docid_desc":
@@ -61,16 +67,15 @@ def _by_score(matched: MatchedBlock, policies: Policies) -> FloatArray:
             starts = np.cumsum(lengths) - lengths
             _order_groups_descending(starts, lengths, keys.blob, keys.starts, keys.lengths, order)
             members = members[order]
-        _place_ties(ties, members, matched.grades, ranked)
+        _place_ties(ties, members, grades, ranked)
     return ranked
 
 
-def _credit_once(
-    source: Source, matched: MatchedBlock, by_score: bool, policies: Policies
-) -> tuple[MatchedBlock, IntArray]:
-    """Leaves every document its best place: the others become REPEAT, or go behind the ranking's new length."""
-    assert matched.repeat_of is not None
-    repeats = matched.repeat_of >= 0
+def _repeats(
+    source: Source, matched: MatchedBlock, repeat_of: Int32Array, scores: FloatArray | None, policies: Policies
+) -> BoolArray:
+    """(n_queries, width) the places of documents that stand at a better one as well."""
+    repeats: BoolArray = repeat_of >= 0
     places = np.argwhere(repeats).tolist()
     if policies.duplicates == "error":
         q, position = places[0]
@@ -79,38 +84,37 @@ def _credit_once(
             f"query {source.query_ids[row]!r} retrieves document {source.document(row, position)!r} twice; "
             "remove the repeat, or say which one counts: duplicates='first_keep_rank' or 'first_compact'"
         )
-    grades, scores = matched.grades.copy(), matched.scores
-    if by_score:
-        assert scores is not None
+    if scores is not None:
         best: dict[tuple[int, int], int] = {}
         for q, position in places:
-            first = int(matched.repeat_of[q, position])
+            first = int(repeat_of[q, position])
             so_far = best.get((q, first), first)
             if scores[q, position] > scores[q, so_far]:
                 best[q, first] = position
                 repeats[q, position], repeats[q, so_far] = False, True
-    if policies.duplicates == "first_keep_rank":
-        grades[repeats] = REPEAT
-        return replace(matched, grades=grades), matched.n_retrieved
-    grades[repeats] = np.nan
-    if by_score:
-        scores = np.where(repeats, -np.inf, scores)
-    else:
-        for q in {q for q, _ in places}:
-            grades[q] = np.concatenate([grades[q, ~repeats[q]], grades[q, repeats[q]]])
-    return replace(matched, grades=grades, scores=scores), matched.n_retrieved - repeats.sum(axis=1)
+    return repeats
 
 
-def _refuse_ties(source: Source, matched: MatchedBlock) -> None:
-    assert matched.scores is not None
-    for q, row in enumerate(matched.rows):
-        scores = matched.scores[q, : matched.n_retrieved[q]]
-        values, counts = np.unique(scores, return_counts=True)
-        tied_values = values[(counts > 1) & np.isfinite(values)]
-        if tied_values.size:
-            score = tied_values[-1]
-            tied = [source.document(row, position) for position in np.flatnonzero(scores == score)[:3]]
-            raise InputError(
-                f"query {source.query_ids[row]!r} gives documents {', '.join(map(repr, tied))} the same score "
-                f"{score}; ties='error' refuses that"
+def _without_repeats(
+    grades: FloatArray, scores: FloatArray | None, repeats: BoolArray
+) -> tuple[FloatArray, FloatArray | None]:
+    """The rankings with repeats behind all other documents, and unjudged: beyond the ranking's new length."""
+    grades = np.where(repeats, np.nan, grades)
+    if scores is not None:
+        return grades, np.where(repeats, -np.inf, scores)
+    order = np.argsort(repeats, axis=1, kind="stable")
+    return np.take_along_axis(grades, order, axis=1), None
+
+
+def _tie_error(source: Source, rows: IntArray, scores: FloatArray, n_retrieved: IntArray) -> InputError:
+    for row, row_scores, n in zip(rows, scores, n_retrieved, strict=True):
+        ordered = -np.sort(-row_scores)[:n]
+        equal = np.flatnonzero(ordered[1:] == ordered[:-1])
+        if equal.size:
+            score = ordered[equal[0]]
+            tied = [source.document(row, position) for position in np.flatnonzero(row_scores == score)[:2]]
+            return InputError(
+                f"query {source.query_ids[row]!r} gives documents {tied[0]!r} and {tied[1]!r} the same score {score}; "
+                "ties='error' refuses that"
             )
+    raise AssertionError("there are ties")

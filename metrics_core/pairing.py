@@ -134,7 +134,9 @@ def _are_scored(run: Mapping[Any, Any]) -> bool:
     if len(scored) > 1:
         raise InputError("run mixes scored documents ({document: score}) and ranked lists ([document, ...])")
     for query, ranking in run.items():
-        if not isinstance(ranking, Mapping) and (isinstance(ranking, (str, bytes)) or not isinstance(ranking, Sequence)):
+        if not isinstance(ranking, Mapping) and (
+            isinstance(ranking, (str, bytes)) or not isinstance(ranking, Sequence)
+        ):
             raise InputError(
                 f"the ranking of query {query!r} must be a dict of scores or a list of documents, got {_kind(ranking)}"
             )
@@ -158,7 +160,7 @@ def _check_document_ids(names: Sequence[Any], qrels: Mapping[Any, Any], run: Map
         if not isinstance(qrels[query], Mapping):
             raise InputError(f"the judgements of query {query!r} must be a dict of grades, got {_kind(qrels[query])}")
     judged = [next(iter(qrels[query])) for query in names if qrels[query]]
-    retrieved = [next(iter(run[query])) for query in names if query in run and run[query]]
+    retrieved = [next(iter(run[query])) for query in names if run.get(query)]
     _same_kind("document", judged, retrieved)
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from metrics_core.aggregate import Aggregate, AggregateName, aggregate
 from metrics_core.blocks import FloatArray
 from metrics_core.errors import MetricNameError

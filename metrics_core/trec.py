@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, repeat
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard, TypeVar, cast, get_args
 
@@ -200,10 +200,10 @@ def encode_keys(keys: Sequence[object]) -> KeyTable:
 
     Args:
         keys: all str (their UTF-8 bytes; what `surrogateescape` stands for becomes the byte it was), all bytes, or
-            all of another kind that has an order, such as numbers (big-endian ranks).
+            all integers (their decimal text, as they would stand in a file).
 
     Raises:
-        InputError: keys of several kinds, or without an order.
+        InputError: keys of several kinds.
     """
     if _only(keys, str):
         try:
@@ -212,13 +212,10 @@ def encode_keys(keys: Sequence[object]) -> KeyTable:
             return _key_table([_encode_any(key) for key in keys])
     if _only(keys, bytes):
         return _key_table(keys)
-    try:
-        distinct = sorted(set(cast("Sequence[Any]", keys)))
-    except TypeError:
-        kinds = ", ".join(sorted({type(key).__name__ for key in keys}))
-        raise InputError(f"ids of mixed types have no order: {kinds}; make them all str") from None
-    rank = {key: i for i, key in enumerate(distinct)}
-    return _key_table([rank[key].to_bytes(8, "big") for key in keys])
+    if all(issubclass(kind, Integral) for kind in set(map(type, keys))):
+        return _encode([str(int(key)) for key in cast("Sequence[int]", keys)])
+    kinds = ", ".join(sorted({type(key).__name__ for key in keys}))
+    raise InputError(f"ids are of mixed types and have no order: {kinds}; make them one type")
 
 
 def _only(keys: Sequence[object], kind: type[_T]) -> TypeGuard[Sequence[_T]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import fsum
 from typing import Any
 
-from metrics_core.documents import comparison_values
+from metrics_core.documents import comparison_value
 from metrics_core.errors import InputError
 from metrics_core.evaluation import evaluate
 from metrics_core.evaluators.serialisation import Evaluator
@@ -28,7 +28,7 @@ class DocumentMetric(Evaluator):
     _policies = Policies("haystack")
 
     def __init__(self, document_comparison_field: str = "content") -> None:
-        comparison_values(document_comparison_field)  # refuses an unknown one
+        comparison_value(document_comparison_field)  # refuses an unknown one
         self.document_comparison_field = document_comparison_field
 
     def run(self, ground_truth_documents: DocumentLists, retrieved_documents: DocumentLists) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Evaluator:
         return cls(**parameters)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.to_dict() == other.to_dict()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
         return hash(tuple(map(str, self.to_dict()["init_parameters"].items())))

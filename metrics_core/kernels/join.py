@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from metrics_core.blocks import BoolArray, FloatArray, Int32Array, IntArray
+from metrics_core.blocks import BoolArray, FloatArray, Int32Array, IntArray, UInt16Array
 
-SHORT = 512  # the longest ranking that is matched through a table of positions
+SHORT = 512  # the longest ranking, and
+FEW_JUDGED = 32  # the most judgements, that are matched through a table of positions
 _SLOTS = 1 << 14  # 32 KB of 16-bit positions: stays in the L1 cache
 _HASH = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads runs of integers over the high bits
 _SHIFT = np.uint64(50)  # the 14 highest bits
+
+_FEW = 12  # values that are ordered faster by comparing neighbours than by a general sort
 
 KEEP_ERROR, KEEP_MAX, KEEP_LAST = 0, 1, 2  # which of two judgements of a document counts
 
@@ -33,15 +36,15 @@ def match_ids(
     """Matches retrieved to judged ids, query by query; returns how many retrieved documents are repeats.
 
     Args:
-        rows: (q,) the queries; starts and lengths are indexed by them, outputs by their place in `rows`.
-        judged_ids, retrieved_ids: ids of all queries, one after the other; int32 or int64.
-        judged_starts, judged_lengths, retrieved_starts, retrieved_lengths: where each query's ids lie.
-        judged_grades: as long as judged_ids.
-        has_null: the id -1 matches nothing, not even itself.
-        keep: KEEP_ERROR, KEEP_MAX or KEEP_LAST.
+            rows: (q,) the queries; starts and lengths are indexed by them, outputs by their place in `rows`.
+            judged_ids, retrieved_ids: ids of all queries, one after the other; int32 or int64.
+            judged_starts, judged_lengths, retrieved_starts, retrieved_lengths: where each query's ids lie.
+            judged_grades: as long as judged_ids.
+            has_null: the id -1 matches nothing, not even itself.
+            keep: KEEP_ERROR, KEEP_MAX or KEEP_LAST.
         grades: (q, width) NaN on entry; the judgement of each retrieved document on return.
         judged: (q, n_judged) NaN on entry; the judgements that count on return.
-        repeat_of: (q, width) -1 on entry, the position of the first equal document on return; may have no cells, then
+        repeat_of: (q, width) -1 on entry, the position of the first equal document on return; may have no cells, and
             repeats are only counted.
         refused: (2,) -1 on entry; under KEEP_ERROR the place in `rows` and the position of a second judgement.
     """
@@ -56,7 +59,6 @@ def match_ids(
     table_key = np.empty(n_slots, np.int64)
     table_grade = np.empty(n_slots, np.float64)
     table_place = np.empty(n_slots, np.int64)
-    unique_ids = np.empty(SHORT, np.int64)
     n_repeats = 0
     for q in range(rows.size):
         start, n_judged = judged_starts[rows[q]], judged_lengths[rows[q]]
@@ -64,38 +66,34 @@ def match_ids(
         id_grades = judged_grades[start : start + n_judged]
         start, n = retrieved_starts[rows[q]], retrieved_lengths[rows[q]]
         row = retrieved_ids[start : start + n]
-        plain = n <= SHORT and n_judged <= 32
-        if plain:
+        if n <= SHORT and n_judged <= FEW_JUDGED and not has_null:
             # The slot of a hash holds the last position with that hash: if every document finds itself there, all are
             # different, and a judged document is found by one look. The slots need no clearing between rows.
             for i in range(n):
                 slot_of[(np.uint64(row[i]) * _HASH) >> _SHIFT] = i
+            displaced = 0
             for i in range(n):
-                if slot_of[(np.uint64(row[i]) * _HASH) >> _SHIFT] != i:
-                    plain = False
-        if plain:
-            n_unique = 0
-            for j in range(n_judged):
-                if has_null and ids[j] == -1:
+                displaced |= slot_of[(np.uint64(row[i]) * _HASH) >> _SHIFT] ^ np.uint16(i)
+            if displaced == 0 or not _has_repeat(row, slot_of):
+                for j in range(n_judged):
+                    known = 0
+                    while known < j and ids[known] != ids[j]:
+                        known += 1
+                    if known < j:
+                        break
+                    i = slot_of[(np.uint64(ids[j]) * _HASH) >> _SHIFT]
+                    if displaced != 0 and (i >= n or row[i] != ids[j]):
+                        i = 0
+                        while i < n and row[i] != ids[j]:
+                            i += 1
+                    judged[q, j] = id_grades[j]
+                    if i < n and row[i] == ids[j]:
+                        grades[q, i] = id_grades[j]
+                else:
                     continue
-                known = 0
-                while known < n_unique and unique_ids[known] != ids[j]:
-                    known += 1
-                if known == n_unique:
-                    unique_ids[n_unique] = ids[j]
-                    judged[q, n_unique] = id_grades[j]
-                    n_unique += 1
-                elif keep == KEEP_ERROR:
-                    refused[0], refused[1] = q, j
-                    return 0
-                elif keep == KEEP_LAST or id_grades[j] > judged[q, known]:
-                    judged[q, known] = id_grades[j]
-            for j in range(n_unique):
-                i = slot_of[(np.uint64(unique_ids[j]) * _HASH) >> _SHIFT]
-                if i < n and row[i] == unique_ids[j]:
-                    grades[q, i] = judged[q, j]
-            continue
-        # Long rankings, repeats and colliding hashes: a table of the judged documents, then of the retrieved ones.
+                judged[q] = np.nan
+                grades[q] = np.nan
+        # Long rankings and repeats: a table of the judged documents, then of the retrieved ones.
         n_unique = 0
         for j in range(n_judged):
             if has_null and ids[j] == -1:
@@ -139,7 +137,17 @@ def match_ids(
     return n_repeats
 
 
-def _slot(key: int, stamps: IntArray, keys: IntArray, stamp: int) -> int:
+def _has_repeat(row: IntArray, slot_of: UInt16Array) -> bool:
+    """Whether two documents are the same, given where the last of each hash stands."""
+    for i in range(row.size):
+        if slot_of[(np.uint64(row[i]) * _HASH) >> _SHIFT] != i:
+            for k in range(i + 1, row.size):
+                if row[k] == row[i]:
+                    return True
+    return False
+
+
+def _slot(key: int, stamps: IntArray, keys: IntArray, stamp: int) -> np.uint64:
     mask = stamps.size - 1
     slot = ((np.uint64(key) * _HASH) >> np.uint64(20)) & np.uint64(mask)
     while stamps[slot] == stamp and keys[slot] != key:
@@ -192,21 +200,16 @@ def sort_descending(values: FloatArray) -> None:
             n -= 1
         ordered = True
         for i in range(1, n):
-            if row[i] > row[i - 1]:
-                ordered = False
-                break
+            ordered &= row[i] <= row[i - 1]
         if ordered:
             continue
-        if n > 32:
+        if n > _FEW:
             row[:n] = -np.sort(-row[:n])
             continue
-        for i in range(1, n):
-            value = row[i]
-            k = i
-            while k > 0 and row[k - 1] < value:
-                row[k] = row[k - 1]
-                k -= 1
-            row[k] = value
+        for end in range(n - 1, 0, -1):  # bubble sort: short, and without a branch to mispredict
+            for i in range(end):
+                larger, smaller = max(row[i], row[i + 1]), min(row[i], row[i + 1])
+                row[i], row[i + 1] = larger, smaller
 
 
 def order_by_score(

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-# ruff: noqa: ANN001, ANN201, ARG001, D103, PLR0917 (kernels share the signature that Metric documents)
+# ruff: noqa: ANN001, ANN201, ARG001, D103 (kernels share the signature that Metric documents)
 """Metrics of gains at ranks: the kernels add what the metric's gain has made of the grades."""
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import numpy as np
 
 from metrics_core.metrics import gains
 from metrics_core.metrics.metric import Metric
-from metrics_core.metrics.parameters import REL as POLICY_REL
-from metrics_core.metrics.parameters import Choice, Number, Parameter, gain_table
+from metrics_core.metrics.parameters import REL as POLICY_REL, Choice, Number, Parameter, gain_table
 
 
 def discount_table(length):

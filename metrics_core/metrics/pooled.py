@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-# ruff: noqa: ANN001, ANN201, ARG001, D103, PLR0917 (kernels share the signature that Metric documents)
+# ruff: noqa: ANN001, ANN201, ARG001, D103 (kernels share the signature that Metric documents)
 """Metrics of what was judged and what was not; a negative grade is no judgement."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-# ruff: noqa: ANN001, ANN201, ANN202, ARG001, D103, PLR0917 (kernels share the signature that Metric documents)
+# ruff: noqa: ANN001, ANN201, ANN202, ARG001, D103 (kernels share the signature that Metric documents)
 """Expectations over all orders of tied documents, exact and in one pass.
 
 Source: McSherry and Najork, "Computing information retrieval performance measures efficiently in the presence of tied

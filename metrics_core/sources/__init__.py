@@ -1,1 +1,1 @@
-"""Where judgements and rankings come from; each module matches one kind of them and knows nothing of policies' effect."""
+"""Where judgements and rankings come from; each module matches one kind of them."""

@@ -53,8 +53,9 @@ class IdArrays:
                 f"{'without' if offsets is None else 'with'} offsets"
             )
         starts, counts = _padded(array, lengths) if offsets is None else _flat(array, offsets, lengths)
-        dtype = np.int32 if array.dtype == np.int32 else np.int64
-        self.lists = IdLists(np.ascontiguousarray(array, dtype).reshape(-1), starts, counts)
+        if array.dtype != np.int32:  # which is matched as it is
+            array = array.astype(np.int64, copy=False)
+        self.lists = IdLists(np.ascontiguousarray(array).reshape(-1), starts, counts)
         self.grades = None if grades is None else _values("grades", grades, array, self.lists)
         self.scores = None if scores is None else _values("scores", scores, array, self.lists)
 
@@ -155,14 +156,13 @@ class ArraySource:
             return MatchedBlock(rows, grades, n_retrieved, None, grades_of_judged, repeat_of)
         places = retrieved.starts[rows][:, None] + np.arange(grades.shape[1])
         scores = self.retrieved.scores[np.minimum(places, self.retrieved.scores.size - 1)] if places.size else grades
-        return MatchedBlock(
-            rows, grades, n_retrieved, scores, grades_of_judged, repeat_of, partial(self._keys, rows)
-        )
+        return MatchedBlock(rows, grades, n_retrieved, scores, grades_of_judged, repeat_of, partial(self._keys, rows))
 
     def _keys(self, rows: IntArray, places: IntArray, positions: IntArray) -> KeyTable:
         ids = self.retrieved.lists.ids[self.retrieved.lists.starts[rows[places]] + positions].astype(np.int64)
-        ordered = (ids.view(np.uint64) ^ np.uint64(1 << 63)).astype(">u8")  # numeric order as byte order
-        return KeyTable(ordered.view(np.uint8), np.arange(ids.size) * 8, np.full(ids.size, 8, np.int32))
+        text = ids.astype("S20")  # decimal, as the same ids would stand in a file
+        lengths = np.char.str_len(text).astype(np.int32)
+        return KeyTable(text.view(np.uint8), np.arange(ids.size) * 20, lengths)
 
     def document(self, row: int, position: int) -> int:
         """The id of one retrieved document."""

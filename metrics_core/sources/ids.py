@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metrics_core.blocks import FloatArray, Int32Array, IntArray
 from metrics_core.compile import compiled
@@ -28,12 +26,12 @@ _KEEP: dict[DuplicateJudgements, int] = {
 class IdLists:
     """Lists of ids in one array; ids need to agree only within a query."""
 
-    ids: NDArray[np.integer[Any]]  # (n_ids,) int32 or int64
+    ids: IntArray  # (n_ids,) int64, or int32 as it came
     starts: IntArray  # (n_lists,)
     lengths: IntArray  # (n_lists,)
 
     @classmethod
-    def of_lengths(cls, ids: NDArray[np.integer[Any]], lengths: IntArray) -> IdLists:
+    def of_lengths(cls, ids: IntArray, lengths: IntArray) -> IdLists:
         """Lists that lie one after the other."""
         return cls(ids, np.cumsum(lengths) - lengths, lengths)
 

@@ -1,4 +1,4 @@
-"""Judgements and rankings as dicts: {query: {document: grade}}, and {query: {document: score}} or {query: [document]}."""
+"""Judgements and rankings as dicts: {query: {document: grade}}, {query: {document: score}}, {query: [document]}."""
 
 from __future__ import annotations
 
@@ -118,7 +118,10 @@ def _numbers(
         return f"the {what} of document {document!r} for query {query_ids[rows[place]]!r}"
 
     return finite_floats(
-        lambda: chain.from_iterable(mapping.values() for mapping in mappings), int(lengths.sum()), describe
+        lambda: chain.from_iterable(mapping.values() for mapping in mappings),
+        int(lengths.sum()),
+        describe,
+        samples=[next(iter(mapping.values())) for mapping in mappings if mapping],
     )
 
 

@@ -4,8 +4,7 @@ import contextlib
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from metrics_core.errors import MetricNameError
 from metrics_core.metrics import (

@@ -17,12 +17,12 @@ from metrics_core.metrics import (
     Number,
     Parameter,
     metric_names,
+    names as registry,
     nDCG,
     parse,
     parse_all,
     register_metric,
 )
-from metrics_core.metrics import names as registry
 from metrics_core.policies import Policies
 
 TREC_EVAL = Policies()

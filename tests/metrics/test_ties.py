@@ -6,8 +6,7 @@ from math import comb, log2, nan
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from metrics_core.blocks import REPEAT, GradeBlock
 from metrics_core.errors import PolicyError

@@ -1,0 +1,101 @@
+"""Options that commands share; those of the policies come from the fields of Policies and their documentation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from inspect import getdoc
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import click
+
+from metrics_core.cli.output import on_terminal
+from metrics_core.policies import Policies
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+# What has no effect on files: their ids are never empty, and NaN scores have one treatment only.
+_NOT_FOR_FILES = ("empty_key", "nan")
+
+
+def policy_options(command: C) -> C:
+    """Adds an option for each policy that can apply to files; together their values are the arguments of Policies."""
+    documentation = _documentation_of_arguments(Policies)
+    for name in reversed(policy_names()):
+        option = f"--{name.replace('_', '-')}"
+        kind: Any = get_type_hints(Policies)[name]
+        if kind is bool:
+            option = f"{option}/--keep{option.removeprefix('--drop')}"
+        command = click.option(
+            option,
+            name,
+            type=click.Choice(get_args(kind)) if get_origin(kind) is Literal else kind,
+            default="trec_eval" if name == "profile" else None,
+            show_default=name == "profile",
+            help=documentation.get(name),
+        )(command)
+    return command
+
+
+def policy_names() -> list[str]:
+    """The policies that can apply to files, the profile first."""
+    return [name for name in Policies().to_dict() if name not in _NOT_FOR_FILES]
+
+
+def for_command_line(message: str) -> str:
+    """A message to those who call functions, for those who type commands: missing='zero' is --missing zero."""
+    policy = re.compile(rf"\b({'|'.join(policy_names())})='(\w+)'")
+    message = policy.sub(lambda match: f"--{match[1].replace('_', '-')} {match[2]}", message)
+    return message.replace("metric_names() lists", "'metrics-core metrics' lists")
+
+
+def format_options(*formats: str) -> Callable[[C], C]:
+    """Adds --format and --json; `chosen_format` takes their values."""
+
+    def add(command: C) -> C:
+        command = click.option("--json", "as_json", is_flag=True, help="the same as --format json")(command)
+        return click.option(
+            "--format",
+            "format_name",
+            type=click.Choice(formats),
+            help="table on a terminal, tsv elsewhere, unless given",
+        )(command)
+
+    return add
+
+
+def chosen_format(format_name: str | None, *, as_json: bool, to_file: bool = False) -> str:
+    """The format that the options ask for, or the one that suits where the output goes.
+
+    Raises:
+        click.UsageError: --json and another format.
+    """
+    if as_json and format_name not in (None, "json"):
+        raise click.UsageError(f"--json and --format {format_name} exclude each other", click.get_current_context())
+    if as_json:
+        return "json"
+    return format_name or ("table" if on_terminal() and not to_file else "tsv")
+
+
+class CommandWithPolicies(click.Command):
+    """A command whose help lists the policies apart from its other options."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes both lists."""
+        policies = policy_names()
+        for title, chosen in (("Options", False), ("Policies", True)):
+            records = [
+                record
+                for parameter in self.get_params(ctx)
+                if isinstance(parameter, click.Option)
+                and (parameter.name in policies) == chosen
+                and (record := parameter.get_help_record(ctx))
+            ]
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def _documentation_of_arguments(of: type) -> dict[str, str]:
+    """{argument: text} from the Args section of a docstring in Google style."""
+    found = re.findall(r"^    (\w+): (.+(?:\n {8}.+)*)", getdoc(of) or "", re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in found}

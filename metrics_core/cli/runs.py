@@ -1,0 +1,95 @@
+"""Runs evaluated against one file of judgements: what every format of `metrics-core evaluate` writes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from metrics_core.cli.output import displayable
+from metrics_core.errors import InputError
+from metrics_core.evaluation import evaluate
+from metrics_core.metrics import Metric, parse_all
+from metrics_core.policies import Policies
+from metrics_core.scores import Scores
+from metrics_core.trec import read_qrels, read_run
+
+STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedRun:
+    """A run's scores, under a name that no other run of the evaluation has."""
+
+    name: str
+    path: str
+    scores: Scores
+    query_ids: frozenset[str]  # of the run, judged or not
+
+    @property
+    def missing(self) -> list[str]:
+        """The judged queries that the run lacks."""
+        return [query for query in self.scores.query_ids if query not in self.query_ids]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """All runs that were evaluated, by the same metrics and policies."""
+
+    qrels: str  # path
+    metrics: tuple[Metric, ...]
+    policies: Policies
+    runs: tuple[EvaluatedRun, ...]
+
+
+def evaluate_files(
+    qrels: str, runs: Sequence[str], metrics: Iterable[str], policies: Policies, *, n_threads: int | None = None
+) -> Evaluation:
+    """Reads the judgements once, and evaluates one run after the other.
+
+    Args:
+        qrels, runs: paths; "-" for standard input, once.
+
+    Raises:
+        MetricsError: as by `metrics_core.evaluate`; what is wrong with a run names it.
+        OSError: a file that cannot be read.
+    """
+    parsed = parse_all(metrics)
+    for metric in parsed:
+        metric.check_ties(policies)
+    if [qrels, *runs].count(STANDARD_INPUT) > 1:
+        raise InputError("only one of the files can be standard input ('-')")
+    judgements = read_qrels(qrels, duplicate_judgements=policies.duplicate_judgements, n_threads=n_threads)
+    evaluated = []
+    for path, name in zip(runs, run_names(runs), strict=True):
+        run = read_run(path, n_threads=n_threads)
+        try:
+            scores = evaluate(judgements, run, parsed, policies=policies, n_threads=n_threads)
+        except InputError as error:
+            if str(run.name) in str(error):
+                raise
+            raise InputError(f"{run.name}: {error}") from None
+        evaluated.append(EvaluatedRun(name, path, scores, frozenset(run.query_ids)))
+    return Evaluation(qrels, tuple(parsed), policies, tuple(evaluated))
+
+
+def run_names(paths: Sequence[str]) -> list[str]:
+    """The files' names, with as many of their folders as tell them apart; a number for a path that comes again."""
+    parts = {path: ("stdin",) if path == STANDARD_INPUT else Path(path).parts or (path,) for path in paths}
+    depths = dict.fromkeys(parts, 1)
+    while True:
+        names = {path: displayable(str(Path(*parts[path][-depth:]))) for path, depth in depths.items()}
+        times = Counter(names.values())
+        ambiguous = [path for path, name in names.items() if times[name] > 1 and depths[path] < len(parts[path])]
+        if not ambiguous:
+            break
+        for path in ambiguous:
+            depths[path] += 1
+    seen: Counter[str] = Counter()
+    numbered = []
+    for path in paths:
+        name = names[path]
+        seen[name] += 1
+        numbered.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return numbered

@@ -1,0 +1,27 @@
+"""Settings of the whole suite: Hypothesis profiles, and no telemetry from the peers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
+
+# Without a deadline: the first example of a test may compile a kernel.
+settings.register_profile("dev", max_examples=50, deadline=None)
+settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True)
+settings.register_profile("nightly", max_examples=5_000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real inputs beside the checkout; it is private, so tests that need it skip where it is absent."""
+    if not (SHARED / "data").is_dir():
+        pytest.skip("the folder of real inputs, shared/ beside the checkout, is absent")
+    return SHARED

@@ -1,0 +1,124 @@
+"""What an evaluation gives: values, lookup, aggregates."""
+
+from __future__ import annotations
+
+from math import exp, fsum, inf, isnan, log, nan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metrics_core import Aggregate, MetricNameError, Policies, Scores, evaluate, parse
+from metrics_core.aggregate import aggregate
+from tests import reference
+
+QRELS = {"q": {"a": 1}, "r": {"b": 1, "c": 2}, "s": {"a": 0}}
+RUN = {"q": ["a"], "r": ["x", "c", "b"]}
+
+
+@pytest.fixture
+def scores():
+    return evaluate(QRELS, RUN, ["AP", "GMAP", "NumRelRet", "nDCG@10"], policies=Policies(missing="skip"))
+
+
+class TestLookup:
+    @pytest.mark.parametrize("name", ["nDCG@10", "ndcg@10", "ndcg_cut_10", "ndcg_cut.10", "NDCG@10", parse("nDCG") @ 10])
+    def test_any_spelling(self, scores, name):
+        np.testing.assert_array_equal(scores[name], scores.values[:, 3])
+
+    def test_what_was_not_evaluated(self, scores):
+        with pytest.raises(MetricNameError, match=r"^RR was not evaluated; there are AP, GMAP, NumRelRet, nDCG@10$"):
+            scores["mrr"]
+        with pytest.raises(MetricNameError, match=r"^unknown metric 'ndgc'; did you mean 'nDCG'\?$"):
+            scores["ndgc"]
+
+    def test_columns(self, scores):
+        column = scores["AP"]
+        assert (column.dtype, column.shape) == (np.float64, (3,))
+        assert column[:2].tolist() == [1, (1 / 2 + 2 / 3) / 2]
+        assert np.isnan(column[2])
+
+    def test_an_unregistered_metric(self):
+        own = parse("AP").__class__(name="Own", kernel=lambda *_: None, compiled=False)
+        scores = evaluate(QRELS, RUN, [own @ 3])
+        assert scores[own @ 3].tolist() == scores["Own@3"].tolist() == [0, 0, 0]
+
+
+class TestAttributes:
+    def test_all(self, scores):
+        assert scores.metrics == ("AP", "GMAP", "NumRelRet", "nDCG@10")
+        assert list(scores.query_ids) == ["q", "r", "s"]
+        assert scores.policies == Policies(order="input", missing="skip")
+        assert scores.aggregates == ("mean", "geometric mean", "sum", "mean")
+        assert len(scores) == 3
+
+    def test_to_dict(self, scores):
+        as_dict = scores.to_dict()
+        assert list(as_dict) == ["q", "r", "s"]
+        assert as_dict["q"] == {"AP": 1.0, "GMAP": 1.0, "NumRelRet": 1.0, "nDCG@10": 1.0}
+        assert all(map(isnan, as_dict["s"].values()))
+        assert {type(value) for row in as_dict.values() for value in row.values()} == {float}
+
+    def test_repr(self, scores):
+        assert repr(scores).splitlines() == [
+            "Scores of 3 queries, policies 'trec_eval'",
+            f"  AP         {(1 + 7 / 12) / 2:.4f}  (mean, 2 of 3 scored)",
+            f"  GMAP       {(1 * 7 / 12) ** 0.5:.4f}  (geometric mean, 2 of 3 scored)",
+            "  NumRelRet  3.0000  (sum, 2 of 3 scored)",
+            f"  nDCG@10    {scores.mean()['nDCG@10']:.4f}  (mean, 2 of 3 scored)",
+        ]
+
+    def test_repr_without_metrics(self):
+        assert repr(evaluate(QRELS, RUN, [])).startswith("Scores of 3 queries")
+
+
+class TestAggregates:
+    def test_of_each_metric_s_own_kind(self, scores):
+        assert scores.aggregate() == {
+            "AP": Aggregate(pytest.approx((1 + 7 / 12) / 2), 2, 3),
+            "GMAP": Aggregate(pytest.approx((1 * 7 / 12) ** 0.5), 2, 3),
+            "NumRelRet": Aggregate(1 + 2, 2, 3),
+            "nDCG@10": Aggregate(scores.mean()["nDCG@10"], 2, 3),
+        }
+
+    def test_mean_is_the_arithmetic_one_of_all(self, scores):
+        assert scores.mean() == pytest.approx(
+            {"AP": 19 / 24, "GMAP": 19 / 24, "NumRelRet": 3 / 2, "nDCG@10": np.nanmean(scores["nDCG@10"])}
+        )
+        assert {type(value) for value in scores.mean().values()} == {float}
+
+    def test_nothing_scored(self):
+        values = np.array([nan, nan])
+        assert isnan(aggregate(values).value)
+        assert isnan(aggregate(values, "geometric mean").value)
+        assert aggregate(values, "sum") == Aggregate(0.0, 0, 2)
+        skipped = evaluate({"q": {"a": 0}}, {"q": ["a"]}, "AP", policies=Policies(no_relevant="skip"))
+        assert isnan(skipped.mean()["AP"])
+        assert "0 of 1 scored" in repr(skipped)
+
+    def test_geometric_mean_has_a_floor(self):
+        assert aggregate(np.array([0.0, 1.0]), "geometric mean").value == pytest.approx(exp((log(1e-5) + log(1)) / 2))
+
+    def test_mean_rounds_once(self):
+        values = np.array([1.0, 1e-16, 1e-16, 1e-16, 1e-16])
+        assert sum(values.tolist()) / 5 != fsum(values) / 5
+        assert aggregate(values).value == fsum(values) / 5
+
+    @given(st.lists(st.floats(0, 1) | st.just(nan), max_size=30), st.randoms(use_true_random=False))
+    def test_equal_the_twins_in_any_order(self, values, random):
+        shuffled = random.sample(values, len(values))
+        for how in ("mean", "sum", "geometric mean"):
+            result = aggregate(np.array(shuffled), how)
+            assert result.value == pytest.approx(reference.aggregate(values, how), rel=1e-14, nan_ok=True)
+            assert result.n_total == len(values)
+            assert result.n_scored == sum(not isnan(value) for value in values)
+            assert result.value == aggregate(np.array(values), how).value or isnan(result.value)
+
+
+def test_made_by_hand():
+    scores = Scores(np.array([[0.5, 2], [1, 3]]), ("AP", "NumRet"), [7, 8], Policies(), ("mean", "sum"))
+    assert scores.mean() == {"AP": (0.5 + 1) / 2, "NumRet": (2 + 3) / 2}
+    assert scores.aggregate()["NumRet"].value == 2 + 3
+    assert scores.to_dict()[8] == {"AP": 1.0, "NumRet": 3.0}
+    assert max(scores["AP"], default=-inf) == 1
