@@ -99,7 +99,7 @@ WORKLOAD = Workload(
             rounds=9,
         ),
     ),
-    ("cyclopts", "click", "typer"),
+    ("click",),
 )
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set, Sized
 from typing import Literal, TypeAlias
 
 from metrics_core.errors import InputError
@@ -32,7 +32,7 @@ def normalizer(normalize: Normalize) -> Callable[[str], str]:
         InputError: neither None nor "squad".
     """
     if normalize is None:
-        return lambda text: text
+        return str
     if normalize == "squad":
         return squad_normalized
     raise InputError(f"normalize must be None or 'squad', got {normalize!r}")
@@ -60,8 +60,8 @@ def gold_answers(ground_truth_answers: GroundTruthAnswers, predicted_answers: Se
             without gold answers.
     """
     for name, side in (("ground_truth_answers", ground_truth_answers), ("predicted_answers", predicted_answers)):
-        if isinstance(side, (str, bytes)):
-            raise InputError(f"{name} must be a list of answers, got the string {side!r}")
+        if not _is_list(side):
+            raise InputError(f"{name} must be a list of answers, got {side!r:.80}")
         if len(side) == 0:
             raise InputError(f"{name} must not be empty")
     if len(ground_truth_answers) != len(predicted_answers):
@@ -69,12 +69,20 @@ def gold_answers(ground_truth_answers: GroundTruthAnswers, predicted_answers: Se
             f"ground_truth_answers has {len(ground_truth_answers)} answers and predicted_answers "
             f"{len(predicted_answers)}; they must pair up"
         )
-    golds = [(gold,) if isinstance(gold, str) else gold for gold in ground_truth_answers]
-    for row, (gold, predicted) in enumerate(zip(golds, predicted_answers, strict=True)):
+    golds: list[Sequence[str]] = []
+    for row, (gold, predicted) in enumerate(zip(ground_truth_answers, predicted_answers, strict=True)):
         if not isinstance(predicted, str):
             raise InputError(f"predicted_answers must be strings, got {predicted!r} in row {row}")
-        if not isinstance(gold, Sequence) or not all(isinstance(answer, str) for answer in gold):
+        golds.append([gold] if isinstance(gold, str) else list(gold) if _is_list(gold) else [])
+        if not all(isinstance(answer, str) for answer in golds[-1]) or not (golds[-1] or _is_list(gold)):
             raise InputError(f"ground_truth_answers must be strings or lists of strings, got {gold!r} in row {row}")
-        if not gold:
+        if not golds[-1]:
             raise InputError(f"ground_truth_answers has no answer in row {row}")
     return golds
+
+
+def _is_list(value: object) -> bool:
+    """Whether a value holds several, in order: a list, a tuple, an array or a column of a data frame."""
+    return (
+        isinstance(value, Iterable) and isinstance(value, Sized) and not isinstance(value, (str, bytes, Mapping, Set))
+    )

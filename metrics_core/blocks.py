@@ -82,6 +82,9 @@ class Source(Protocol):
     def document(self, row: int, position: int) -> object:
         """The id of one retrieved document, for a message."""
 
+    def location(self, row: int, position: int) -> str:
+        """Where that document stands, for a message: a file and a line, or nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class GradeBlock:

@@ -17,6 +17,7 @@ R = TypeVar("R")
 
 _lock = threading.RLock()
 _compiled: dict[FunctionType, Callable[..., Any]] = {}
+_cached = True
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -31,14 +32,26 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        machine_code: Callable[P, R] = compile_now(function)
-        return machine_code(*args, **kwargs)
+        return run(function, *args, **kwargs)
 
     return call
 
 
-def compile_now(function: Callable[P, R]) -> Callable[P, R]:
-    """The numba dispatcher of a plain function, made once a process."""
+def run(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Calls the function, compiled; see `compiled`."""
+    global _cached  # noqa: PLW0603
+    try:
+        return _dispatcher(function)(*args, **kwargs)
+    except OSError:
+        if not _cached:
+            raise
+    with _lock:  # the cache can be found but not written, on a full disk, say: compile all again without it
+        _cached = False
+        _compiled.clear()
+    return _dispatcher(function)(*args, **kwargs)
+
+
+def _dispatcher(function: Callable[P, R]) -> Callable[P, R]:
     assert isinstance(function, FunctionType)
     ready = _compiled.get(function)
     if ready is None:
@@ -52,7 +65,7 @@ def _compile(function: FunctionType) -> Callable[..., Any]:
     import numba
 
     called = {
-        name: compile_now(value)
+        name: _dispatcher(value)
         for name in function.__code__.co_names
         if isinstance(value := function.__globals__.get(name), FunctionType)
         and value.__module__ == function.__module__
@@ -69,6 +82,6 @@ def _compile(function: FunctionType) -> Callable[..., Any]:
         linked.__qualname__, linked.__module__ = function.__qualname__, function.__module__
         function = linked
     try:
-        return numba.njit(nogil=True, cache=True)(function)
+        return numba.njit(nogil=True, cache=_cached)(function)
     except (RuntimeError, OSError):  # no directory for the cache can be found or written
         return numba.njit(nogil=True)(function)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from numbers import Integral
 from typing import Any, TypeVar
 
 from metrics_core.batch import RankedBatch, empty_values, finished_scores, score_block
@@ -113,9 +114,9 @@ def pack(
 def _n_threads(n_threads: int | None) -> int:
     if n_threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if isinstance(n_threads, bool) or not isinstance(n_threads, int) or n_threads < 1:
+    if isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or n_threads < 1:
         raise MetricsError(f"n_threads must be a positive integer or None, got {n_threads!r}")
-    return n_threads
+    return int(n_threads)
 
 
 def _for_each_block(work: Callable[[IntArray], R], source: Source, n_threads: int) -> list[R]:

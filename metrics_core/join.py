@@ -29,7 +29,7 @@ def join(source: Source, rows: IntArray, policies: Policies) -> GradeBlock:
     grades, n_retrieved = matched.grades, matched.n_retrieved
     scores = matched.scores if policies.order == "score" else None
     if scores is not None and policies.score_dtype == "float32":
-        with np.errstate(over="ignore"):  # scores beyond its range are equal, and stay above or below all others
+        with np.errstate(over="ignore", under="ignore"):  # beyond its range scores are equal, and stay where they were
             scores = scores.astype(np.float32).astype(np.float64)
     if matched.repeat_of is not None:
         repeats = _repeats(source, matched, matched.repeat_of, scores, policies)
@@ -79,20 +79,32 @@ def _repeats(
     places = np.argwhere(repeats).tolist()
     if policies.duplicates == "error":
         q, position = places[0]
-        row = matched.rows[q]
         raise InputError(
-            f"query {source.query_ids[row]!r} retrieves document {source.document(row, position)!r} twice; "
-            "remove the repeat, or say which one counts: duplicates='first_keep_rank' or 'first_compact'"
+            f"{_named(source, matched.rows[q], position)} twice; remove the repeat, or say which one counts: "
+            "duplicates='first_keep_rank' or 'first_compact'"
         )
     if scores is not None:
         best: dict[tuple[int, int], int] = {}
         for q, position in places:
             first = int(repeat_of[q, position])
             so_far = best.get((q, first), first)
+            if policies.ties == "expected" and scores[q, position] == scores[q, so_far]:
+                raise InputError(
+                    f"{_named(source, matched.rows[q], position)} twice with one score, for which ties='expected' has "
+                    "no exact value; remove the repeat"
+                )
             if scores[q, position] > scores[q, so_far]:
                 best[q, first] = position
                 repeats[q, position], repeats[q, so_far] = False, True
     return repeats
+
+
+def _named(source: Source, row: int, position: int) -> str:
+    location = source.location(row, position)
+    return (
+        f"{f'{location}: ' if location else ''}query {source.query_ids[row]!r} retrieves document "
+        f"{source.document(row, position)!r}"
+    )
 
 
 def _without_repeats(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from numbers import Integral
@@ -55,13 +55,16 @@ def pair(
     qrels, run = _arrays(qrels), _arrays(run)
     if isinstance(qrels, IdArrays) and isinstance(run, IdArrays):
         resolved = Policies.resolve(policies, default="trec_eval")
+        resolved.refuse("integer arrays", "empty_key", "drop_identical_ids")
         return _pair_arrays(qrels, run, resolved, query_ids)
     if _is_lists(qrels) and _is_lists(run):
         resolved = Policies.resolve(policies, default="haystack").for_rankings_without_scores()
+        resolved.refuse("lists of documents", "drop_identical_ids")
         names = _positional_ids(query_ids, len(qrels), len(run))
         source = DocumentSource(names, qrels, run, document_comparison_field, resolved, needs(resolved))
         return Pairing(source, resolved, np.zeros(len(names), np.bool_))
     resolved = Policies.resolve(policies, default="trec_eval")
+    resolved.refuse("ids of documents", "empty_key")
     if qrels == "-" and run == "-":
         raise InputError("qrels and run cannot both be standard input ('-')")
     if isinstance(qrels, (str, os.PathLike)):
@@ -138,7 +141,8 @@ def _are_scored(run: Mapping[Any, Any]) -> bool:
             isinstance(ranking, (str, bytes)) or not isinstance(ranking, Sequence)
         ):
             raise InputError(
-                f"the ranking of query {query!r} must be a dict of scores or a list of documents, got {_kind(ranking)}"
+                f"the ranking of query {query!r} must be a dict of scores or a list of documents, got "
+                f"{type(ranking).__name__}"
             )
     return scored != {False}
 
@@ -154,17 +158,19 @@ def _without(ranking: Any, document: Any) -> Any:
 def _check_document_ids(names: Sequence[Any], qrels: Mapping[Any, Any], run: Mapping[Any, Any]) -> None:
     """Refuses documents named by strings on one side and numbers on the other, which would match nothing.
 
-    Only the first document of each query is looked at: a look at all of them takes a third of an evaluation's time.
+    Of scored rankings only the first document of each query is looked at: all take a third of an evaluation's time.
     """
     for query in names:
         if not isinstance(qrels[query], Mapping):
             raise InputError(f"the judgements of query {query!r} must be a dict of grades, got {_kind(qrels[query])}")
-    judged = [next(iter(qrels[query])) for query in names if qrels[query]]
-    retrieved = [next(iter(run[query])) for query in names if run.get(query)]
+    judged = chain.from_iterable(qrels[query] for query in names)
+    rankings = [run[query] for query in names if run.get(query)]
+    scored = rankings and isinstance(rankings[0], Mapping)
+    retrieved = (next(iter(ranking)) for ranking in rankings) if scored else chain.from_iterable(rankings)
     _same_kind("document", judged, retrieved)
 
 
-def _same_kind(what: str, *ids: Sequence[Any]) -> None:
+def _same_kind(what: str, *ids: Iterable[Any]) -> None:
     examples = {type(one): one for one in chain.from_iterable(ids)}
     kinds = {_kind_of_id(what, one): one for one in examples.values()}
     if len(kinds) > 1:
@@ -199,10 +205,14 @@ def _positional_ids(query_ids: Sequence[Any] | None, n_qrels: int, n_run: int) -
         return range(n_qrels)
     if len(query_ids) != n_qrels:
         raise InputError(f"query_ids must name each of the {n_qrels} queries, got {len(query_ids)}")
+    if len(set(query_ids)) < n_qrels:
+        raise InputError("query_ids must be distinct")
     return query_ids
 
 
 def _some(names: Sequence[Any]) -> str:
+    if not names:
+        return "none"
     shown = ", ".join(repr(name) for name in names[:3])
     return f"quer{'y' if len(names) == 1 else 'ies'} {shown}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
 

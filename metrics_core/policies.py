@@ -99,18 +99,21 @@ class Policies:
     nan: NanScore = _PROFILE
     default_rel: float = _PROFILE
     drop_identical_ids: bool = _PROFILE
-    _given: frozenset[str] = field(init=False, repr=False, compare=False)
+    _given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)  # what replace() copies stay so
 
     def __post_init__(self) -> None:
         if self.profile not in PROFILES:
             raise PolicyError(f"profile must be one of {_listed(tuple(PROFILES))}, got {self.profile!r}")
-        given = frozenset(name for name in PROFILES[self.profile] if getattr(self, name) is not _PROFILE)
-        object.__setattr__(self, "_given", given)
+        given = set(self._given)
+        copied = all(getattr(self, name) is not _PROFILE for name in PROFILES[self.profile])  # by replace()
         for name, default in PROFILES[self.profile].items():
-            value = getattr(self, name) if name in given else default
+            value = default if getattr(self, name) is _PROFILE else getattr(self, name)
+            if getattr(self, name) is not _PROFILE and not (copied and value == default):
+                given.add(name)
             if name in _CHOICES and value not in _CHOICES[name]:
                 raise PolicyError(f"{name} must be one of {_listed(_CHOICES[name])}, got {value!r}")
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "_given", frozenset(given))
         if isinstance(self.default_rel, bool) or not isinstance(self.default_rel, (int, float)):
             raise PolicyError(f"default_rel must be a number, got {self.default_rel!r}")
         if isnan(self.default_rel):
@@ -137,12 +140,18 @@ class Policies:
         """
         if "order" in self._given and self.order == "score":
             raise PolicyError("order='score' cannot apply to rankings without scores; give scores or order='input'")
-        for name in ("ties", "score_dtype"):
-            if name in self._given:
-                raise PolicyError(
-                    f"{name}={getattr(self, name)!r} cannot apply to rankings without scores; leave it out"
-                )
+        self.refuse("rankings without scores", "ties", "score_dtype")
         return self if self.order == "input" else replace(self, order="input")
+
+    def refuse(self, what: str, *names: str) -> None:
+        """Refuses policies that cannot apply to what is at hand, if they were given; a profile's own are ignored.
+
+        Raises:
+            PolicyError: one of them was given.
+        """
+        for name in names:
+            if name in self._given:
+                raise PolicyError(f"{name}={getattr(self, name)!r} cannot apply to {what}; leave it out")
 
     def to_dict(self) -> dict[str, Any]:
         """Profile and every policy by name, as plain values."""

@@ -215,7 +215,7 @@ def encode_keys(keys: Sequence[object]) -> KeyTable:
     if all(issubclass(kind, Integral) for kind in set(map(type, keys))):
         return _encode([str(int(key)) for key in cast("Sequence[int]", keys)])
     kinds = ", ".join(sorted({type(key).__name__ for key in keys}))
-    raise InputError(f"ids are of mixed types and have no order: {kinds}; make them one type")
+    raise InputError(f"ids of mixed types have no order: {kinds}; make them one type")
 
 
 def _only(keys: Sequence[object], kind: type[_T]) -> TypeGuard[Sequence[_T]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from metrics_core import Document, IdArrays, InputError, Metric, Policies, PolicyError, RankedBatch, evaluate, pack
 from metrics_core.blocks import BLOCK_CELLS, cut_blocks, pad
@@ -28,7 +27,9 @@ HitsPlusOne = Metric(name="HitsPlusOne", kernel=hits_plus_one, parameters=(REL,)
 
 
 class TestRankedBatch:
-    @given(strategies.qrels_and_run(), st.sampled_from([None, "beir", Policies(ties="expected"), Policies(missing="skip")]))
+    @given(
+        strategies.qrels_and_run(), st.sampled_from([None, "beir", Policies(ties="expected"), Policies(missing="skip")])
+    )
     def test_equals_evaluate(self, pair, policies):
         metrics = [name for name in METRICS if "Bpref" not in name and "Compat" not in name]
         batch = pack(*pair, policies=policies)
@@ -58,14 +59,16 @@ class TestRankedBatch:
         batch = pack(*documents, graded=False)
         assert batch.score("AP").tolist() == [1 / 2]
         for name in ("nDCG", "AP(rel=2)", "ERR(max_rel=4)"):
-            with pytest.raises(InputError, match="reads grades, and the batch was packed with graded=False$"):
+            with pytest.raises(InputError, match=r"reads grades, and the batch was packed with graded=False$"):
                 batch.score(name)
         assert pack(*documents).score("AP(rel=2)").tolist() == [0]
 
     def test_grades_that_are_not_read_may_be_anything(self):
         documents = [[Document(content="a", score=1), Document(content="b")]], [[Document(content="b")]]
         assert pack(*documents, graded=False).score("RR").tolist() == [1]
-        with pytest.raises(InputError, match="either none or all ground-truth documents of a question must have a score"):
+        with pytest.raises(
+            InputError, match="either none or all ground-truth documents of a question must have a score"
+        ):
             pack(*documents)
 
     def test_without_grades_of_other_inputs(self):
@@ -83,7 +86,9 @@ class TestRankedBatch:
 
 class TestOwnMetric:
     def test_in_evaluate(self):
-        scores = evaluate({"q": {"a": 2, "b": 1}, "r": {}}, {"q": ["x", "a", "b"]}, ["AP", HitsPlusOne, HitsPlusOne(rel=2) @ 2])
+        scores = evaluate(
+            {"q": {"a": 2, "b": 1}, "r": {}}, {"q": ["x", "a", "b"]}, ["AP", HitsPlusOne, HitsPlusOne(rel=2) @ 2]
+        )
         assert scores.metrics == ("AP", "HitsPlusOne", "HitsPlusOne(rel=2)@2")
         assert scores[HitsPlusOne].tolist() == [2 + 1, 0 + 1]
         assert scores[HitsPlusOne(rel=2) @ 2].tolist() == [1 + 1, 0 + 1]
@@ -130,7 +135,8 @@ class TestCutBlocks:
         n_judged = np.full(n_retrieved.size, 3)
         flat = 8 * (n_retrieved.sum() + n_judged.sum())
         padded = sum(
-            8 * rows.size * int(n_retrieved[rows].max() + n_judged[rows].max()) for rows in cut_blocks(n_retrieved, n_judged)
+            8 * rows.size * int(n_retrieved[rows].max() + n_judged[rows].max())
+            for rows in cut_blocks(n_retrieved, n_judged)
         )
         assert padded <= 1.3 * flat
 
@@ -160,4 +166,4 @@ class TestPad:
         flat = np.array([value for row in rows for value in row], np.float64)
         padded = pad(flat, np.array([len(row) for row in rows], np.int64), np.nan)
         assert padded.shape == (len(rows), max(map(len, rows), default=0))
-        assert [[value for value in row.tolist() if value == value] for row in padded] == rows  # noqa: PLR0124  # NaN
+        assert [[value for value in row.tolist() if not np.isnan(value)] for row in padded] == rows  # NaN

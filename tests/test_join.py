@@ -6,8 +6,7 @@ from itertools import groupby, islice
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from metrics_core.blocks import REPEAT, MatchedBlock
 from metrics_core.errors import InputError
@@ -26,7 +25,7 @@ class Rankings:
 
     def __init__(self, rankings, judged=()):
         self.rankings = rankings
-        self.judged = judged or [[grade for _, _, grade in ranking if grade == grade] for ranking in rankings]  # noqa: PLR0124
+        self.judged = judged or [[grade for _, _, grade in ranking if not np.isnan(grade)] for ranking in rankings]
         self.query_ids = [f"q{row}" for row in range(len(rankings))]
 
     def match(self, rows):
@@ -117,7 +116,8 @@ class TestOrder:
     @pytest.mark.parametrize("ties", ["docid_desc", "input"])
     @pytest.mark.parametrize("n_scores", [1, 2, 30, 10_000])
     @pytest.mark.parametrize(
-        ("n", "n_marked"), [(1, 1), (13, 13), (100, 3), (300, 13), (300, 14), (300, 16), (300, 17), (300, 300), (2000, 40)]
+        ("n", "n_marked"),
+        [(1, 1), (13, 13), (100, 3), (300, 13), (300, 14), (300, 16), (300, 17), (300, 300), (2000, 40)],
     )
     @pytest.mark.parametrize("presorted", [False, True])
     def test_of_few_and_many_judged(self, n, n_marked, n_scores, ties, presorted):
@@ -141,7 +141,9 @@ class TestOrder:
     def test_ties_of_one_grade_need_no_ids(self):
         source = Rankings([[("a", 1.0, 2.0), ("b", 1.0, 2.0), ("c", 0.0, NAN), ("d", 0.0, NAN)]])
         matched = source.match(np.array([0]))
-        source.match = lambda _: MatchedBlock(*(getattr(matched, name) for name in MatchedBlock.__slots__[:-1]), no_keys)
+        source.match = lambda _: MatchedBlock(
+            *(getattr(matched, name) for name in MatchedBlock.__slots__[:-1]), no_keys
+        )
         np.testing.assert_array_equal(join(source, np.array([0]), Policies()).grades, [[2, 2, NAN, NAN]])
 
     def test_the_ideal_order_of_few_and_many(self):
@@ -180,17 +182,27 @@ class TestTieEnds:
     @given(st.lists(ROWS, min_size=1, max_size=3))
     def test_error_raises_if_and_only_if_different_documents_tie(self, rankings):
         rankings = [[*{row[0]: row for row in ranking}.values()] for ranking in rankings]
-        tied = [
-            row
-            for row, ranking in enumerate(rankings)
-            if len({score for _, score, _ in ranking}) < len(ranking)
-        ]
+        tied = [row for row, ranking in enumerate(rankings) if len({score for _, score, _ in ranking}) < len(ranking)]
         policies = Policies(ties="error")
         if not tied:
             join(Rankings(rankings), np.arange(len(rankings)), policies)
             return
-        with pytest.raises(InputError, match=rf"^query 'q{tied[0]}' gives documents .* the same score .*; ties='error' "):
+        with pytest.raises(
+            InputError, match=rf"^query 'q{tied[0]}' gives documents .* the same score .*; ties='error' "
+        ):
             join(Rankings(rankings), np.arange(len(rankings)), policies)
+
+    @pytest.mark.parametrize(
+        ("scores", "tied"), [([2.0, 3.0, 1.0, 1.0], True), ([1.0, 3.0, 2.0, 1.0], False), ([1.0, 2.0, 0.5, 0.5], True)]
+    )
+    def test_repeats_that_vanish_tie_with_nothing(self, scores, tied):
+        ranking = list(zip("aabc", scores, [1.0, 1.0, NAN, 0.0], strict=True))
+        policies = Policies(ties="error", duplicates="first_compact")
+        if tied:
+            with pytest.raises(InputError, match="gives documents 'b' and 'c' the same score"):
+                join(Rankings([ranking]), np.array([0]), policies)
+        else:
+            assert join(Rankings([ranking]), np.array([0]), policies).grades[0, :3].tolist()[0] == 1
 
 
 def by_dicts(judged, judged_grades, retrieved, has_null, keep):
@@ -214,9 +226,7 @@ def by_dicts(judged, judged_grades, retrieved, has_null, keep):
 
 
 def assert_matched(queries, keep="max", *, has_null=False, dtype=np.int64):
-    judged_lists, grade_lists, retrieved_lists = (
-        [[*part] for part in zip(*queries, strict=True)][i] for i in range(3)
-    )
+    judged_lists, grade_lists, retrieved_lists = ([[*part] for part in zip(*queries, strict=True)][i] for i in range(3))
 
     def id_lists(lists):
         flat = np.array([id_ for ids in lists for id_ in ids], dtype)
@@ -264,7 +274,9 @@ def queries_of(one_id):
     judged = st.lists(st.tuples(one_id, st.sampled_from([-1.0, 0.0, 1.0, 2.0])), max_size=6)
     query = st.tuples(judged, st.lists(one_id, max_size=8))
     return st.lists(
-        query.map(lambda q: ([document for document, _ in q[0]], [grade for _, grade in q[0]], q[1])), min_size=1, max_size=3
+        query.map(lambda q: ([document for document, _ in q[0]], [grade for _, grade in q[0]], q[1])),
+        min_size=1,
+        max_size=3,
     )
 
 

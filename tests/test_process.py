@@ -28,12 +28,11 @@ METRICS = ["AP", "nDCG@5", "RR", "Bpref", "ERR(max_rel=4)", "NumRelRet"]
 HEAVY = {"numba", "torch", "pyarrow", "openai", "pandas", "rich", "scipy", "haystack"}
 
 
-def python(code, *, environment=(), user=None):
+def python(code, *, environment=()):
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         cwd="/",
         env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), **dict(environment)},
-        user=user,
         capture_output=True,
         text=True,
         check=False,
@@ -81,11 +80,11 @@ class TestThreadsAndProcesses:
         code = (
             "import os\n"
             "from metrics_core import evaluate, IdArrays\n"
-            "def score(): return evaluate(IdArrays([[1]] * 3000), IdArrays([[2, 1] + [3 + i for i in range(200)]] * 3000),"
-            " ['AP', 'RR'], n_threads=2).values.mean()\n"
+            "judged, run = IdArrays([[1]] * 3000), IdArrays([[2, 1, *range(3, 203)]] * 3000)\n"
+            "def score(): return evaluate(judged, run, ['AP', 'RR'], n_threads=2).values.mean()\n"
             f"{first}"
             "child = os.fork()\n"
-            "if not child: os._exit(score() != 0.5)\n"
+            "if not child: os._exit(int(score() != 0.5))\n"
             "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), float(score()))"
         )
         done = python(code)
@@ -103,7 +102,11 @@ class TestPickling:
         copied = pickle.loads(pickle.dumps(scores))
         assert isinstance(copied, Scores)
         assert copied.to_dict() == scores.to_dict()
-        assert (copied.policies, copied.metrics, copied.aggregate()) == (scores.policies, scores.metrics, scores.aggregate())
+        assert (copied.policies, copied.metrics, copied.aggregate()) == (
+            scores.policies,
+            scores.metrics,
+            scores.aggregate(),
+        )
         assert copy.deepcopy(scores).mean() == scores.mean()
 
     @pytest.mark.parametrize("ties", ["docid_desc", "expected"])
@@ -137,7 +140,9 @@ class TestImport:
         assert (done.stdout, done.stderr) == ("\n", "")
 
     def test_bare_import_pulls_in_nothing_at_all(self):
-        done = python("import metrics_core, sys\nprint(*{name for name in sys.modules if name.startswith('metrics_core')})")
+        done = python(
+            "import metrics_core, sys\nprint(*{name for name in sys.modules if name.startswith('metrics_core')})"
+        )
         assert (done.stdout, done.stderr) == ("metrics_core\n", "")
         assert python("import metrics_core, sys\nprint('numpy' in sys.modules)").stdout == "False\n"
 
@@ -217,7 +222,12 @@ class TestNothingProcessWideChanges:
     def test_no_warnings_with_any_setting_of_numpy(self):
         with np.errstate(all="raise"):
             np.testing.assert_array_equal(evaluated(), evaluated())
-            evaluate(QRELS, {"q1": {"d1": 1e300, "d2": -1e300, "d3": 1e-320}}, METRICS, policies=Policies(score_dtype="float32"))
+            evaluate(
+                QRELS,
+                {"q1": {"d1": 1e300, "d2": -1e300, "d3": 1e-320}},
+                METRICS,
+                policies=Policies(score_dtype="float32"),
+            )
 
 
 class TestInputsAreNotMutated:
@@ -275,6 +285,17 @@ CODE = (
     "from metrics_core import evaluate\n"
     "print(evaluate({'q': {'a': 1, 'b': 2}}, {'q': {'x': 2., 'a': 1., 'b': 1.}}, ['AP', 'RR', 'nDCG'])['RR'][0])"
 )
+# One kernel, which compiles fast; numba has loaded all of itself before the rights to do so are given up.
+ONE_KERNEL = """
+import os, resource, numba, numpy as np
+from metrics_core.compile import compiled
+from metrics_core.kernels.join import place_ties
+numba.njit(lambda: 0)()
+{before}
+ranked = np.zeros((1, 2))
+compiled(place_ties)(np.array([[0, 0, 2]]), np.array([1, 0]), np.array([[1.0, 2.0]]), ranked)
+print(ranked[0].tolist() == [2, 1])
+"""
 
 
 class TestCache:
@@ -283,18 +304,26 @@ class TestCache:
         done = python(CODE, environment=nowhere)
         assert (done.stdout, done.stderr) == ("0.5\n", "")
 
-    @pytest.mark.parametrize("environment", [{}, {"HOME": "/nonexistent"}, {"NUMBA_CACHE_DIR": "/nonexistent/cache"}])
-    def test_an_unprivileged_user(self, environment):
-        if not hasattr(os, "geteuid") or os.geteuid() != 0:
-            pytest.skip("needs root, to become a user who may write nowhere")
-        nobody = 65534
-        if python("import numba", user=nobody).returncode:
-            pytest.skip("this Python cannot be run by another user")
-        done = python(CODE, environment=environment, user=nobody)
-        assert (done.stdout, done.stderr) == ("0.5\n", "")
+    @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root, to become another user")
+    @pytest.mark.parametrize(
+        "environment",
+        [{}, {"HOME": "/nonexistent"}, {"HOME": "/nonexistent", "NUMBA_CACHE_DIR": "/nonexistent/cache"}],
+        ids=["all of root's", "no home", "no cache"],
+    )
+    def test_a_user_who_may_write_nowhere(self, environment):
+        nobody = "os.setgroups([]); os.setgid(65534); os.setuid(65534)"
+        done = python(ONE_KERNEL.format(before=nobody), environment=environment)
+        assert (done.stdout, done.stderr) == ("True\n", "")
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="needs limits of resources")
+    def test_a_full_disk(self, tmp_path):
+        """The folder can be written to, the file cannot."""
+        full = "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
+        done = python(ONE_KERNEL.format(before=full), environment={"NUMBA_CACHE_DIR": str(tmp_path / "cache")})
+        assert (done.stdout, done.stderr) == ("True\n", "")
 
     def test_a_cache_of_one_s_own(self, tmp_path):
         for _ in range(2):
-            done = python(CODE, environment={"NUMBA_CACHE_DIR": str(tmp_path / "cache")})
-            assert (done.stdout, done.stderr) == ("0.5\n", "")
+            done = python(ONE_KERNEL.format(before=""), environment={"NUMBA_CACHE_DIR": str(tmp_path / "cache")})
+            assert (done.stdout, done.stderr) == ("True\n", "")
         assert list((tmp_path / "cache").rglob("*.nbi"))

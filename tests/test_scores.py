@@ -6,8 +6,7 @@ from math import exp, fsum, inf, isnan, log, nan
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from metrics_core import Aggregate, MetricNameError, Policies, Scores, evaluate, parse
 from metrics_core.aggregate import aggregate
@@ -23,7 +22,9 @@ def scores():
 
 
 class TestLookup:
-    @pytest.mark.parametrize("name", ["nDCG@10", "ndcg@10", "ndcg_cut_10", "ndcg_cut.10", "NDCG@10", parse("nDCG") @ 10])
+    @pytest.mark.parametrize(
+        "name", ["nDCG@10", "ndcg@10", "ndcg_cut_10", "ndcg_cut.10", "NDCG@10", parse("nDCG") @ 10]
+    )
     def test_any_spelling(self, scores, name):
         np.testing.assert_array_equal(scores[name], scores.values[:, 3])
 

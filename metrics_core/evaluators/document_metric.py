@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import fsum
 from typing import Any
 
@@ -57,8 +58,12 @@ class DocumentMetric(Evaluator):
 
 
 def check_questions(ground_truth_documents: DocumentLists, retrieved_documents: DocumentLists) -> None:
-    """Refuses lists of documents that are empty or do not pair up."""
-    if len(ground_truth_documents) == 0 or len(retrieved_documents) == 0:
+    """Refuses what is no list of questions, is empty, or does not pair up."""
+    sides = {"ground_truth_documents": ground_truth_documents, "retrieved_documents": retrieved_documents}
+    for name, side in sides.items():
+        if not isinstance(side, Sequence) or isinstance(side, (str, bytes)):
+            raise InputError(f"{name} must be a list of lists of documents, one a question, got {side!r:.80}")
+    if not ground_truth_documents or not retrieved_documents:
         raise InputError("ground_truth_documents and retrieved_documents must not be empty")
     if len(ground_truth_documents) != len(retrieved_documents):
         raise InputError(

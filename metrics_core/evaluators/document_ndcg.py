@@ -9,11 +9,10 @@ import numpy as np
 
 from metrics_core.blocks import GradeBlock
 from metrics_core.documents import DocumentLike
-from metrics_core.errors import InputError
 from metrics_core.evaluation import pack
 from metrics_core.evaluators.document_metric import DocumentMetric, check_questions
 from metrics_core.metrics import DCG, nDCG
-from metrics_core.sources.documents import DocumentLists
+from metrics_core.sources.documents import DocumentLists, DocumentSource, Needs
 
 
 class DocumentNDCGEvaluator(DocumentMetric):
@@ -29,16 +28,15 @@ class DocumentNDCGEvaluator(DocumentMetric):
         """Refuses what `run` would refuse.
 
         Raises:
-            InputError: lists that are empty or do not pair up, or a question of whose ground-truth documents some have
-                a score and some none.
+            InputError: lists that are empty or do not pair up, a question of whose ground-truth documents some have
+                a score and some none, a score that is no finite number.
         """
         check_questions(gt_docs, ret_docs)
-        for question, documents in enumerate(gt_docs):
-            if len({document.score is None for document in documents}) > 1:
-                raise InputError(
-                    f"either none or all ground-truth documents of a question must have a score; question {question} "
-                    "has both"
-                )
+        questions = range(len(gt_docs))
+        source = DocumentSource(
+            questions, gt_docs, ret_docs, "content", DocumentNDCGEvaluator._policies, Needs(True, False)
+        )
+        source.grades(np.arange(len(gt_docs)))
 
     def calculate_dcg(self, gt_docs: Sequence[DocumentLike], ret_docs: Sequence[DocumentLike]) -> float:
         """The discounted cumulative gain of one question's retrieved documents."""

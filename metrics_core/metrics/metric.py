@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from metrics_core.blocks import BoolArray, FloatArray, GradeBlock, IntArray
-from metrics_core.compile import compile_now
+from metrics_core.compile import run
 from metrics_core.errors import MetricNameError, MetricsError, PolicyError
 from metrics_core.metrics.parameters import REL, REQUIRED, Number, Parameter, Value, written
 from metrics_core.metrics.ties import mean_gains
@@ -285,7 +285,7 @@ class Metric:
             kernel(*arguments)
             return
         try:
-            compile_now(kernel)(*arguments)
+            run(kernel, *arguments)
         except Exception as error:
             if not any(each.__module__ == "numba.core.errors" for each in type(error).__mro__):
                 raise
@@ -325,5 +325,5 @@ def _recall_level(level: Any, text: str) -> float:
 
 def _descending(gains: FloatArray) -> FloatArray:
     if (gains[:, 1:] > gains[:, :-1]).any():  # a table of gains need not ascend with the grades
-        return np.ascontiguousarray(np.sort(gains, axis=1)[:, ::-1])
+        return -np.sort(-gains, axis=1)  # NaN stays last
     return gains

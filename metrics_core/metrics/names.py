@@ -174,7 +174,7 @@ def _parse(name: str | Metric) -> list[Metric]:
         if len(cutoffs) > 1:
             raise MetricNameError(f"{name!r} has two cutoffs; give one")
     if not cutoffs and form["name"] in _BARE_FAMILIES:
-        raise MetricNameError(f"{name!r} needs a cutoff; did you mean '{name}_10'?")
+        raise MetricNameError(f"{name!r} needs a cutoff; did you mean 'Success@10'?")
     if not cutoffs:
         metric = _WITHOUT_CUTOFF.get(metric.name, metric)
     if metric == NumRet and "rel" in values:

@@ -45,7 +45,7 @@ def set_average_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
     for q in range(grades.shape[0]):
         hits = count_relevant(grades[q, : n_retrieved[q]], rel)
         if hits > 0:
-            out[q] = hits / n_retrieved[q] * (hits / count_relevant(ideal[q], rel))
+            out[q] = hits * hits / (n_retrieved[q] * count_relevant(ideal[q], rel))
 
 
 def set_relative_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):

@@ -167,3 +167,7 @@ class ArraySource:
     def document(self, row: int, position: int) -> int:
         """The id of one retrieved document."""
         return int(self.retrieved.lists.ids[self.retrieved.lists.starts[row] + position])
+
+    def location(self, row: int, position: int) -> str:
+        """Nothing: there is no file."""
+        return ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
@@ -61,8 +62,9 @@ class DocumentSource:
         self.policies = policies
         self.needs = needs
         self._nulls: tuple[Any, ...] = (None, "") if policies.empty_key == "ignore" else (None,)
-        self.n_judged: IntArray = np.fromiter(map(len, ground_truth), np.int64, len(ground_truth))
-        self.n_retrieved: IntArray = np.fromiter(map(len, retrieved), np.int64, len(retrieved))
+        with self._explained():
+            self.n_judged: IntArray = np.fromiter(map(len, ground_truth), np.int64, len(ground_truth))
+            self.n_retrieved: IntArray = np.fromiter(map(len, retrieved), np.int64, len(retrieved))
 
     def match(self, rows: IntArray) -> MatchedBlock:
         """The judgements of the questions at `rows`, matched to their retrieved documents.
@@ -74,8 +76,24 @@ class DocumentSource:
         n_judged, n_retrieved = self.n_judged[rows], self.n_retrieved[rows]
         few = (n_judged * n_retrieved).sum() <= _COMPARISONS_A_HASH * (n_judged + n_retrieved).sum()
         if few and not self.needs.unjudged_repeats and self.policies.duplicates == "first_keep_rank":
-            return self._match_by_comparing(rows, n_judged, n_retrieved)
-        return self._match_by_ids(rows, n_judged, n_retrieved)
+            with self._explained():
+                return self._match_by_comparing(rows, n_judged, n_retrieved)
+        with self._explained():
+            return self._match_by_ids(rows, n_judged, n_retrieved)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Says which object is no document, where reading one failed."""
+        try:
+            yield
+        except (AttributeError, TypeError):
+            for name, lists in (
+                ("ground_truth_documents", self.ground_truth),
+                ("retrieved_documents", self.retrieved),
+            ):
+                for question, documents in zip(self.query_ids, lists, strict=True):
+                    _check_documents(name, question, documents)
+            raise
 
     def _match_by_comparing(self, rows: IntArray, n_judged: IntArray, n_retrieved: IntArray) -> MatchedBlock:
         # A question's documents are visited once and together: what this loop costs is the memory they lie in.
@@ -100,7 +118,7 @@ class DocumentSource:
                         places.append(start + retrieved.index(value))
                 place += 1
             start += width
-        grades = self._grades(rows)
+        grades = self.grades(rows)
         counts = np.ones(grades.size, np.bool_)
         counts[left_out] = False
         if left_out:
@@ -138,7 +156,7 @@ class DocumentSource:
     def _match_by_ids(self, rows: IntArray, n_judged: IntArray, n_retrieved: IntArray) -> MatchedBlock:
         judged = IdLists.of_lengths(np.empty(n_judged.sum(), np.int64), n_judged)
         retrieved = IdLists.of_lengths(np.empty(n_retrieved.sum(), np.int64), n_retrieved)
-        grades = self._grades(rows)
+        grades = self.grades(rows)
         judged_end = retrieved_end = 0
         for start in range(0, rows.size, _CHUNK):
             chunk = rows[start : start + _CHUNK].tolist()
@@ -172,6 +190,10 @@ class DocumentSource:
         """The comparison value of one retrieved document."""
         return self.value(self.retrieved[row][position])
 
+    def location(self, row: int, position: int) -> str:
+        """Nothing: there is no file."""
+        return ""
+
     def _intern(self, judged: list[Any], retrieved: list[Any]) -> tuple[IntArray, IntArray]:
         """Ids by a dict: Python's own equality (1 == 1.0 == True, NaN by identity), at its own speed."""
         intern, fresh = dict.fromkeys(self._nulls, NULL).setdefault, count()
@@ -199,12 +221,18 @@ class DocumentSource:
                         known.append(value)
         return np.array(judged_ids, np.int64), np.array(retrieved_ids, np.int64)
 
-    def _grades(self, rows: IntArray) -> FloatArray:
-        """(n_judged of all rows together,)."""
+    def grades(self, rows: IntArray) -> FloatArray:
+        """(n_judged of all rows together,) the scores of the ground-truth documents, 1 where a question has none.
+
+        Raises:
+            InputError: a question of whose documents some have a score and some none, or a score that is no finite
+                number.
+        """
         if not self.needs.grades:
             return np.ones(self.n_judged[rows].sum())
         ground_truth = [self.ground_truth[row] for row in rows.tolist()]
-        scores: list[Any] = [document.score for documents in ground_truth for document in documents]
+        with self._explained():
+            scores: list[Any] = [document.score for documents in ground_truth for document in documents]
         if None in scores:
             for row, documents in zip(rows.tolist(), ground_truth, strict=True):
                 unscored = sum(document.score is None for document in documents)
@@ -220,3 +248,20 @@ class DocumentSource:
             return f"the score of a ground-truth document of question {self.query_ids[questions[position]]!r}"
 
         return finite_floats(lambda: scores, len(scores), describe)
+
+
+def _check_documents(name: str, question: object, documents: object) -> None:
+    if isinstance(documents, (str, bytes)) or not isinstance(documents, Iterable) or not isinstance(documents, Sized):
+        raise InputError(
+            f"{name} must hold a list of documents a question, got {_shown(documents)} for question {question!r}"
+        )
+    for document in documents:
+        if not all(hasattr(document, attribute) for attribute in ("content", "id", "meta", "score")):
+            raise InputError(
+                f"{name} must hold documents, with content, id, meta and score; got {_shown(document)} in question "
+                f"{question!r}"
+            )
+
+
+def _shown(value: object) -> str:
+    return f"{value!r:.60} ({type(value).__name__})"

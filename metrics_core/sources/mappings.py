@@ -76,6 +76,10 @@ class MappingSource:
         """The id of one retrieved document."""
         return list(self.rankings[row])[position]
 
+    def location(self, row: int, position: int) -> str:
+        """Nothing: there is no file."""
+        return ""
+
 
 class RankedListSource:
     """Dicts of judgements and of documents in rank order.
@@ -107,6 +111,10 @@ class RankedListSource:
     def document(self, row: int, position: int) -> Id:
         """The id of one retrieved document."""
         return self.rankings[row][position]
+
+    def location(self, row: int, position: int) -> str:
+        """Nothing: there is no file."""
+        return ""
 
 
 def _numbers(

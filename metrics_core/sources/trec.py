@@ -96,8 +96,8 @@ class TrecSource:
         """The id of one retrieved document, for a message."""
         return self.run.document(int(self._ranges[row, 0]) + position)
 
-    def place(self, row: int, position: int) -> str:
-        """Where one retrieved document stands, for a message: file and line, or "run"."""
+    def location(self, row: int, position: int) -> str:
+        """Where one retrieved document stands, for a message: file and line, or nothing."""
         if self.run.name is None:
-            return "run"
+            return ""
         return f"{self.run.name}, line {self.run.line(int(self._ranges[row, 0]) + position)}"

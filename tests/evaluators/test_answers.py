@@ -6,6 +6,7 @@ import json
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
@@ -90,6 +91,13 @@ def test_result_is_plain_python(evaluator: Any) -> None:
 
 
 @every_evaluator
+def test_tuples_and_arrays_will_do(evaluator: Any) -> None:
+    expected = evaluator.run(["a b", ["c", "d"]], ["a b", "d"])
+    assert evaluator.run(("a b", ("c", "d")), ("a b", "d")) == expected
+    assert evaluator.run(["a b", np.array(["c", "d"])], np.array(["a b", "d"])) == expected
+
+
+@every_evaluator
 def test_inputs_are_not_changed(evaluator: Any) -> None:
     arguments = (["The a", ["b", "The c"]], ["a", "c"])
     before = deepcopy(arguments)
@@ -104,8 +112,8 @@ def test_inputs_are_not_changed(evaluator: Any) -> None:
         ([], ["a"], "ground_truth_answers must not be empty"),
         (["a"], [], "predicted_answers must not be empty"),
         (["a", "b", "c"], ["a", "b"], "ground_truth_answers has 3 answers and predicted_answers 2; they must pair up"),
-        ("a", ["a"], "ground_truth_answers must be a list of answers, got the string 'a'"),
-        (["a"], "a", "predicted_answers must be a list of answers, got the string 'a'"),
+        ("a", ["a"], "ground_truth_answers must be a list of answers, got 'a'"),
+        (["a"], "a", "predicted_answers must be a list of answers, got 'a'"),
         (["a", "b"], ["a", None], "predicted_answers must be strings, got None in row 1"),
         (["a", "b"], ["a", 1], "predicted_answers must be strings, got 1 in row 1"),
         (["a", "b"], ["a", ["b"]], "predicted_answers must be strings, got ['b'] in row 1"),

@@ -108,43 +108,55 @@ def test_a_score_is_refused_however_many_documents_there_are() -> None:
     )
 
 
-NOT_DOCUMENTS = [
-    pytest.param("abc", "str", id="a string"),
-    pytest.param(["a"], "'a'", id="a list of strings"),
-    pytest.param([None], "None", id="None in a list"),
-    pytest.param([A, None], "None", id="None after a document"),
-    pytest.param([{"content": "a"}], "dict", id="a list of dicts"),
-    pytest.param([[A]], "list", id="a list too many"),
-    pytest.param(None, "None", id="None"),
-    pytest.param(A, "Document", id="a document, the list around it forgotten"),
-    pytest.param(3, "3", id="a number"),
-]
-
-
+@pytest.mark.parametrize("bad", ["abc", None, A, 3], ids=repr)
 @pytest.mark.parametrize("side", ["ground_truth_documents", "retrieved_documents"])
-@pytest.mark.parametrize(("bad", "shown"), NOT_DOCUMENTS)
-def test_what_is_no_list_of_documents_is_named(side: str, bad: Any, shown: str) -> None:
+def test_what_is_no_list_of_documents(side: str, bad: Any) -> None:
     sides = {"ground_truth_documents": [[A], [A]], "retrieved_documents": [[A], [A]]}
     sides[side] = [[A], bad]
     for evaluator in EVERY:
+        assert message(evaluator.run, **sides) == (
+            f"{side} must hold a list of documents a question, got {bad!r:.60} ({type(bad).__name__}) for question 1"
+        )
+
+
+@pytest.mark.parametrize(
+    ("documents", "bad"),
+    [
+        (["abc"], "abc"),
+        ([None], None),
+        ([A, None, B], None),
+        ([{"content": "a"}], {"content": "a"}),
+        ([[A]], [A]),
+        ([A] * 300 + [3], 3),
+    ],
+)
+@pytest.mark.parametrize("side", ["ground_truth_documents", "retrieved_documents"])
+def test_what_is_no_document(side: str, documents: Any, bad: Any) -> None:
+    sides = {"ground_truth_documents": [[A], [A] * 300], "retrieved_documents": [[A], [A] * 300]}
+    sides[side] = [[A], documents]
+    for evaluator in EVERY:
         words = message(evaluator.run, **sides)
-        for part in (side, "question 1", shown):
-            assert part in words
+        assert words == (
+            f"{side} must hold documents, with content, id, meta and score; got {bad!r:.60} ({type(bad).__name__}) "
+            "in question 1"
+        )
 
 
 def test_documents_without_lists_around_them() -> None:
     for evaluator in EVERY:
         words = message(evaluator.run, [A, B], [A, B])
-        assert "ground_truth_documents" in words
-        assert "list" in words
+        assert words == (
+            f"ground_truth_documents must hold a list of documents a question, got {A!r:.60} (Document) for question 0"
+        )
 
 
-@pytest.mark.parametrize("bad", [None, "a", A, 3, {"q": [A]}])
-def test_what_is_no_list_of_questions_is_named(bad: Any) -> None:
+@pytest.mark.parametrize("bad", [None, "a", A, 3, {"q": [A]}], ids=repr)
+def test_what_is_no_list_of_questions(bad: Any) -> None:
+    words = f"must be a list of lists of documents, one a question, got {bad!r:.80}"
     for evaluator in EVERY:
-        assert "ground_truth_documents" in message(evaluator.run, bad, [[A]])
-        assert "retrieved_documents" in message(evaluator.run, [[A]], bad)
-        assert "ground_truth_documents" in message(evaluator.run, bad, bad)
+        assert message(evaluator.run, bad, [[A]]) == f"ground_truth_documents {words}"
+        assert message(evaluator.run, [[A]], bad) == f"retrieved_documents {words}"
+        assert message(evaluator.run, bad, bad) == f"ground_truth_documents {words}"
 
 
 def test_other_inputs_of_evaluate_are_refused(tmp_path: Path) -> None:

@@ -105,6 +105,14 @@ def test_empty_lists_of_documents_score_zero() -> None:
         assert result == {"score": 1 / 4, "individual_scores": [0, 0, 0, 1]}
 
 
+def test_the_score_is_the_mean_of_all_questions() -> None:
+    truths, retrieved = [documents("a")] * 4, [documents("a"), documents("xa"), documents("xxxa"), documents("x")]
+    assert MRR.run(truths, retrieved) == {
+        "score": (1 + 1 / 2 + 1 / 4 + 0) / 4,
+        "individual_scores": [1, 1 / 2, 1 / 4, 0],
+    }
+
+
 def test_values_are_compared_as_python_compares_them() -> None:
     def found(truth: Any, *retrieved: Any) -> list[float]:
         lists = [[SimpleNamespace(meta={"k": value}, score=None) for value in side] for side in ([truth], retrieved)]
