@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet, Sized
 from typing import Literal, TypeAlias
 
 from metrics_core.errors import InputError
@@ -60,7 +60,7 @@ def gold_answers(ground_truth_answers: GroundTruthAnswers, predicted_answers: Se
             without gold answers.
     """
     for name, side in (("ground_truth_answers", ground_truth_answers), ("predicted_answers", predicted_answers)):
-        if not _is_list(side):
+        if not is_list(side):
             raise InputError(f"{name} must be a list of answers, got {side!r:.80}")
         if len(side) == 0:
             raise InputError(f"{name} must not be empty")
@@ -73,16 +73,19 @@ def gold_answers(ground_truth_answers: GroundTruthAnswers, predicted_answers: Se
     for row, (gold, predicted) in enumerate(zip(ground_truth_answers, predicted_answers, strict=True)):
         if not isinstance(predicted, str):
             raise InputError(f"predicted_answers must be strings, got {predicted!r} in row {row}")
-        golds.append([gold] if isinstance(gold, str) else list(gold) if _is_list(gold) else [])
-        if not all(isinstance(answer, str) for answer in golds[-1]) or not (golds[-1] or _is_list(gold)):
+        golds.append([gold] if isinstance(gold, str) else list(gold) if is_list(gold) else [])
+        if not all(isinstance(answer, str) for answer in golds[-1]) or not (golds[-1] or is_list(gold)):
             raise InputError(f"ground_truth_answers must be strings or lists of strings, got {gold!r} in row {row}")
         if not golds[-1]:
             raise InputError(f"ground_truth_answers has no answer in row {row}")
     return golds
 
 
-def _is_list(value: object) -> bool:
+def is_list(value: object) -> bool:
     """Whether a value holds several, in order: a list, a tuple, an array or a column of a data frame."""
     return (
-        isinstance(value, Iterable) and isinstance(value, Sized) and not isinstance(value, (str, bytes, Mapping, Set))
+        isinstance(value, Iterable)
+        and isinstance(value, Sized)
+        and not isinstance(value, (str, bytes, Mapping, AbstractSet))
+        and getattr(value, "ndim", 1) > 0  # a NumPy array of no dimensions holds one value
     )

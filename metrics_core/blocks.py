@@ -79,11 +79,8 @@ class Source(Protocol):
     def match(self, rows: IntArray) -> MatchedBlock:
         """The judgements of the queries at `rows`, matched to their retrieved documents; called from any thread."""
 
-    def document(self, row: int, position: int) -> object:
-        """The id of one retrieved document, for a message."""
-
-    def location(self, row: int, position: int) -> str:
-        """Where that document stands, for a message: a file and a line, or nothing."""
+    def describe(self, row: int, position: int) -> str:
+        """One retrieved document, for a message: its id, and its file and line where it has them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ def join(source: Source, rows: IntArray, policies: Policies) -> GradeBlock:
         InputError: a document twice in a ranking, or equal scores, where the policies refuse them.
     """
     matched = source.match(rows)
-    _sort_descending(matched.judged)
+    ideal = _ideal(matched.judged)
     grades, n_retrieved = matched.grades, matched.n_retrieved
     scores = matched.scores if policies.order == "score" else None
     if scores is not None and policies.score_dtype == "float32":
@@ -39,36 +39,65 @@ def join(source: Source, rows: IntArray, policies: Policies) -> GradeBlock:
             grades, scores = _without_repeats(grades, scores, repeats)
             n_retrieved = n_retrieved - repeats.sum(axis=1)
     if scores is None:
-        return GradeBlock(rows, grades, n_retrieved, matched.judged)
+        return GradeBlock(rows, grades, n_retrieved, ideal)
     ends = None
     if policies.ties in ("expected", "error"):
         ends = np.zeros(grades.shape, np.int64)
-        if not _tie_ends(scores, n_retrieved, ends):
+        ordered = -np.sort(-scores, axis=1)
+        if not _tie_ends(ordered, matched.n_retrieved, ends):
             ends = None
         elif policies.ties == "error":
-            raise _tie_error(source, rows, scores, n_retrieved)
-    ranked = _rank(matched, grades, scores, policies)
-    return GradeBlock(rows, ranked, n_retrieved, matched.judged, ends)
+            raise _tie_error(source, rows, scores, ordered)
+    return GradeBlock(rows, _rank(matched, grades, scores, policies), n_retrieved, ideal, ends)
+
+
+def _ideal(judged: FloatArray) -> FloatArray:
+    """The grades of each row of (n_queries, n_judged) in descending order; `judged` is used up."""
+    if judged.shape[1] > kernels.NARROW:
+        return -np.sort(-judged, axis=1)
+    _sort_descending(judged)
+    return judged
 
 
 def _rank(matched: MatchedBlock, grades: FloatArray, scores: FloatArray, policies: Policies) -> FloatArray:
     """(n_queries, width) the grade at each rank, by descending score."""
     assert matched.keys is not None
     ranked = np.full(grades.shape, np.nan)
-    ties = np.empty((grades.size, 3), np.int64)
-    members = np.empty(grades.size, np.int64)
-    n_ties, n_members = _order_by_score(scores, grades, matched.n_retrieved, ranked, ties, members)
-    if n_ties:
-        ties, members = ties[:n_ties], members[:n_members]
+    ties, members, unordered = _order(scores, grades, matched.n_retrieved, ranked)
+    if unordered.size:
+        order = np.argsort(-scores[unordered], axis=1, kind="stable")
+        ordered = np.full(order.shape, np.nan)
+        more_ties, more_members, _ = _order(
+            np.take_along_axis(scores[unordered], order, axis=1),
+            np.take_along_axis(grades[unordered], order, axis=1),
+            matched.n_retrieved[unordered],
+            ordered,
+        )
+        ranked[unordered] = ordered
+        more_members = order[np.repeat(more_ties[:, 0], more_ties[:, 2]), more_members]
+        more_ties[:, 0] = unordered[more_ties[:, 0]]
+        ties, members = np.concatenate((ties, more_ties)), np.concatenate((members, more_members))
+    if ties.size:
         if policies.ties == "docid_desc":
             lengths = ties[:, 2]
             keys = matched.keys(np.repeat(ties[:, 0], lengths), members)
-            order = np.empty(n_members, np.int64)
+            order = np.empty(members.size, np.int64)
             starts = np.cumsum(lengths) - lengths
             _order_groups_descending(starts, lengths, keys.blob, keys.starts, keys.lengths, order)
             members = members[order]
         _place_ties(ties, members, grades, ranked)
     return ranked
+
+
+def _order(
+    scores: FloatArray, grades: FloatArray, n_retrieved: IntArray, ranked: FloatArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Fills `ranked`; the open ties, their members and the rankings left out: see `kernels.order_by_score`."""
+    ties = np.empty((grades.size, 3), np.int64)
+    members = np.empty(grades.size, np.int64)
+    unordered = np.empty(len(grades), np.int64)
+    n_ties, n_members, n_unordered = _order_by_score(scores, grades, n_retrieved, ranked, ties, members, unordered)
+    return ties[:n_ties], members[:n_members], unordered[:n_unordered]
 
 
 def _repeats(
@@ -80,7 +109,7 @@ def _repeats(
     if policies.duplicates == "error":
         q, position = places[0]
         raise InputError(
-            f"{_named(source, matched.rows[q], position)} twice; remove the repeat, or say which one counts: "
+            f"{_retrieved(source, matched.rows[q], position)} twice; remove the repeat, or say which one counts: "
             "duplicates='first_keep_rank' or 'first_compact'"
         )
     if scores is not None:
@@ -90,8 +119,8 @@ def _repeats(
             so_far = best.get((q, first), first)
             if policies.ties == "expected" and scores[q, position] == scores[q, so_far]:
                 raise InputError(
-                    f"{_named(source, matched.rows[q], position)} twice with one score, for which ties='expected' has "
-                    "no exact value; remove the repeat"
+                    f"{_retrieved(source, matched.rows[q], position)} twice with one score, for which "
+                    "ties='expected' has no exact value; remove the repeat"
                 )
             if scores[q, position] > scores[q, so_far]:
                 best[q, first] = position
@@ -99,34 +128,27 @@ def _repeats(
     return repeats
 
 
-def _named(source: Source, row: int, position: int) -> str:
-    location = source.location(row, position)
-    return (
-        f"{f'{location}: ' if location else ''}query {source.query_ids[row]!r} retrieves document "
-        f"{source.document(row, position)!r}"
-    )
+def _retrieved(source: Source, row: int, position: int) -> str:
+    return f"query {source.query_ids[row]!r} retrieves document {source.describe(row, position)}"
 
 
 def _without_repeats(
     grades: FloatArray, scores: FloatArray | None, repeats: BoolArray
 ) -> tuple[FloatArray, FloatArray | None]:
-    """The rankings with repeats behind all other documents, and unjudged: beyond the ranking's new length."""
+    """The rankings with repeats behind all other documents, without grade or score: beyond the new length."""
     grades = np.where(repeats, np.nan, grades)
     if scores is not None:
-        return grades, np.where(repeats, -np.inf, scores)
+        return grades, np.where(repeats, np.nan, scores)
     order = np.argsort(repeats, axis=1, kind="stable")
     return np.take_along_axis(grades, order, axis=1), None
 
 
-def _tie_error(source: Source, rows: IntArray, scores: FloatArray, n_retrieved: IntArray) -> InputError:
-    for row, row_scores, n in zip(rows, scores, n_retrieved, strict=True):
-        ordered = -np.sort(-row_scores)[:n]
-        equal = np.flatnonzero(ordered[1:] == ordered[:-1])
-        if equal.size:
-            score = ordered[equal[0]]
-            tied = [source.document(row, position) for position in np.flatnonzero(row_scores == score)[:2]]
-            return InputError(
-                f"query {source.query_ids[row]!r} gives documents {tied[0]!r} and {tied[1]!r} the same score {score}; "
-                "ties='error' refuses that"
-            )
-    raise AssertionError("there are ties")
+def _tie_error(source: Source, rows: IntArray, scores: FloatArray, ordered: FloatArray) -> InputError:
+    """Names the first tie; `ordered` is `scores`, (n_queries, width), in descending order."""
+    q, rank = np.argwhere(ordered[:, 1:] == ordered[:, :-1])[0]
+    row, score = rows[q], ordered[q, rank]
+    first, second = (source.describe(row, position) for position in np.flatnonzero(scores[q] == score)[:2])
+    return InputError(
+        f"query {source.query_ids[row]!r} gives documents {first} and {second} the same score {score}; "
+        "ties='error' refuses that"
+    )

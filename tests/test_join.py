@@ -49,8 +49,8 @@ class Rankings:
         place = documents.index(documents[position])
         return place if place < position else -1
 
-    def document(self, row, position):
-        return self.rankings[row][position][0]
+    def describe(self, row, position):
+        return repr(self.rankings[row][position][0])
 
 
 def matrix(rows, fill=NAN, dtype=np.float64):

@@ -448,7 +448,7 @@ def check_matching(queries: list[tuple[list[bytes], list[bytes]]]) -> None:
             assert block.repeat_of[q, :n].tolist() == repeat_of
         keys = block.keys(np.full(n, q), np.arange(n))
         assert decode_keys(keys) == [key.decode("utf-8", "surrogateescape") for key in ranking]
-        assert [source.document(row, i) for i in range(n)] == decode_keys(keys)
+        assert [source.describe(row, i) for i in range(n)] == [repr(key) for key in decode_keys(keys)]
 
 
 class TestMatching:
@@ -478,8 +478,9 @@ class TestMatching:
         run = read_run(written("9 Q0 a 1 3\n\n1 Q0 b 1 2\n1 Q0 b 2 1\n", "run.txt"))
         source = TrecSource(["1"], Qrels.from_dict({"1": {"b": 1}}), run)
         assert source.match(np.array([0])).repeat_of.tolist() == [[-1, 0]]
-        assert source.place(0, 1) == f"{run.name}, line 4"
-        assert TrecSource(["1"], Qrels.from_dict({"1": {"b": 1}}), Run.from_dict({"1": {"b": 1}})).place(0, 0) == "run"
+        assert source.describe(0, 1) == f"'b' ({run.name}, line 4)"
+        in_memory = TrecSource(["1"], Qrels.from_dict({"1": {"b": 1}}), Run.from_dict({"1": {"b": 1}}))
+        assert in_memory.describe(0, 0) == "'b'"
 
     def test_many_documents(self):
         judged = {f"d{i}": float(i) for i in range(50_000)}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import fsum
 from typing import Any
 
+from metrics_core.answers import is_list
 from metrics_core.documents import comparison_value
 from metrics_core.errors import InputError
 from metrics_core.evaluation import evaluate
@@ -25,8 +26,11 @@ class DocumentMetric(Evaluator):
         InputError: any other field.
     """
 
-    _metric: Metric
     _policies = Policies("haystack")
+
+    @property
+    def _metric(self) -> Metric:
+        raise NotImplementedError
 
     def __init__(self, document_comparison_field: str = "content") -> None:
         comparison_value(document_comparison_field)  # refuses an unknown one
@@ -45,10 +49,10 @@ class DocumentMetric(Evaluator):
         Raises:
             InputError: lists that are empty or do not pair up.
         """
-        check_questions(ground_truth_documents, retrieved_documents)
+        ground_truth, retrieved = paired_questions(ground_truth_documents, retrieved_documents)
         scores = evaluate(
-            ground_truth_documents,
-            retrieved_documents,
+            ground_truth,
+            retrieved,
             self._metric,
             policies=self._policies,
             document_comparison_field=self.document_comparison_field,
@@ -57,16 +61,24 @@ class DocumentMetric(Evaluator):
         return {"score": fsum(individual_scores) / len(individual_scores), "individual_scores": individual_scores}
 
 
-def check_questions(ground_truth_documents: DocumentLists, retrieved_documents: DocumentLists) -> None:
-    """Refuses what is no list of questions, is empty, or does not pair up."""
+def paired_questions(
+    ground_truth_documents: DocumentLists, retrieved_documents: DocumentLists
+) -> tuple[DocumentLists, DocumentLists]:
+    """Both sides as lists, also where they came as arrays or columns of a data frame.
+
+    Raises:
+        InputError: a side that is no list of questions or is empty, or sides that do not pair up.
+    """
     sides = {"ground_truth_documents": ground_truth_documents, "retrieved_documents": retrieved_documents}
     for name, side in sides.items():
-        if not isinstance(side, Sequence) or isinstance(side, (str, bytes)):
+        if not is_list(side):
             raise InputError(f"{name} must be a list of lists of documents, one a question, got {side!r:.80}")
-    if not ground_truth_documents or not retrieved_documents:
+    ground_truth, retrieved = (side if isinstance(side, Sequence) else list(side) for side in sides.values())
+    if not ground_truth or not retrieved:
         raise InputError("ground_truth_documents and retrieved_documents must not be empty")
-    if len(ground_truth_documents) != len(retrieved_documents):
+    if len(ground_truth) != len(retrieved):
         raise InputError(
-            f"ground_truth_documents has {len(ground_truth_documents)} questions and retrieved_documents "
-            f"{len(retrieved_documents)}; they must pair up"
+            f"ground_truth_documents has {len(ground_truth)} questions and retrieved_documents {len(retrieved)}; they "
+            "must pair up"
         )
+    return ground_truth, retrieved

@@ -10,7 +10,7 @@ import numpy as np
 from metrics_core.blocks import GradeBlock
 from metrics_core.documents import DocumentLike
 from metrics_core.evaluation import pack
-from metrics_core.evaluators.document_metric import DocumentMetric, check_questions
+from metrics_core.evaluators.document_metric import DocumentMetric, paired_questions
 from metrics_core.metrics import DCG, nDCG
 from metrics_core.sources.documents import DocumentLists, DocumentSource, Needs
 
@@ -25,18 +25,18 @@ class DocumentNDCGEvaluator(DocumentMetric):
 
     @staticmethod
     def validate_inputs(gt_docs: DocumentLists, ret_docs: DocumentLists) -> None:
-        """Refuses what `run` would refuse.
+        """Refuses the questions and the ground truth that `run` would refuse.
 
         Raises:
             InputError: lists that are empty or do not pair up, a question of whose ground-truth documents some have
                 a score and some none, a score that is no finite number.
         """
-        check_questions(gt_docs, ret_docs)
-        questions = range(len(gt_docs))
+        ground_truth, retrieved = paired_questions(gt_docs, ret_docs)
+        questions = range(len(ground_truth))
         source = DocumentSource(
-            questions, gt_docs, ret_docs, "content", DocumentNDCGEvaluator._policies, Needs(True, False)
+            questions, ground_truth, retrieved, "content", DocumentNDCGEvaluator._policies, Needs(True, False)
         )
-        source.grades(np.arange(len(gt_docs)))
+        source.grades(np.arange(len(questions)))
 
     def calculate_dcg(self, gt_docs: Sequence[DocumentLike], ret_docs: Sequence[DocumentLike]) -> float:
         """The discounted cumulative gain of one question's retrieved documents."""

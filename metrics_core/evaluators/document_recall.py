@@ -9,7 +9,7 @@ from typing import Any
 from metrics_core.documents import comparison_values
 from metrics_core.errors import InputError
 from metrics_core.evaluators.document_metric import DocumentMetric
-from metrics_core.metrics import SetR, Success
+from metrics_core.metrics import Metric, SetR, Success
 from metrics_core.policies import Policies
 from metrics_core.sources.documents import DocumentLists
 
@@ -58,7 +58,10 @@ class DocumentRecallEvaluator(DocumentMetric):
     ) -> None:
         super().__init__(document_comparison_field)
         self.mode = mode if isinstance(mode, RecallMode) else RecallMode.from_str(mode)
-        self._metric = Success if self.mode is RecallMode.SINGLE_HIT else SetR
+
+    @property
+    def _metric(self) -> Metric:
+        return Success if self.mode is RecallMode.SINGLE_HIT else SetR
 
     def run(self, ground_truth_documents: DocumentLists, retrieved_documents: DocumentLists) -> dict[str, Any]:
         """As the other evaluators' `run`; warns of questions that score 0 because a side has no value to compare."""

@@ -1,4 +1,8 @@
-"""From documents' ids and scores to grades at ranks: matching, ordering and the settling of ties."""
+"""From documents' ids and scores to grades at ranks: matching, ordering and the settling of ties.
+
+Loops over elements, without sorts and slice assignments: numba takes seconds to compile one of those, and a few tenths
+for a loop.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,9 @@ _SLOTS = 1 << 14  # 32 KB of 16-bit positions: stays in the L1 cache
 _HASH = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads runs of integers over the high bits
 _SHIFT = np.uint64(50)  # the 14 highest bits
 
-_FEW = 12  # values that are ordered faster by comparing neighbours than by a general sort
+NARROW = 12  # the most values that are sorted faster by comparing neighbours than by NumPy
+_FEW_MARKS = 16  # judged documents whose ranks are found faster by counting than by sorting, or as many as make
+_FEW_COMPARISONS = 4096  # at most
 
 KEEP_ERROR, KEEP_MAX, KEEP_LAST = 0, 1, 2  # which of two judgements of a document counts
 
@@ -36,12 +42,12 @@ def match_ids(
     """Matches retrieved to judged ids, query by query; returns how many retrieved documents are repeats.
 
     Args:
-            rows: (q,) the queries; starts and lengths are indexed by them, outputs by their place in `rows`.
-            judged_ids, retrieved_ids: ids of all queries, one after the other; int32 or int64.
-            judged_starts, judged_lengths, retrieved_starts, retrieved_lengths: where each query's ids lie.
-            judged_grades: as long as judged_ids.
-            has_null: the id -1 matches nothing, not even itself.
-            keep: KEEP_ERROR, KEEP_MAX or KEEP_LAST.
+        rows: (q,) the queries; starts and lengths are indexed by them, outputs by their place in `rows`.
+        judged_ids, retrieved_ids: ids of all queries, one after the other; int32 or int64.
+        judged_starts, judged_lengths, retrieved_starts, retrieved_lengths: where each query's ids lie.
+        judged_grades: as long as judged_ids.
+        has_null: the id -1 matches nothing, not even itself.
+        keep: KEEP_ERROR, KEEP_MAX or KEEP_LAST.
         grades: (q, width) NaN on entry; the judgement of each retrieved document on return.
         judged: (q, n_judged) NaN on entry; the judgements that count on return.
         repeat_of: (q, width) -1 on entry, the position of the first equal document on return; may have no cells, and
@@ -91,8 +97,10 @@ def match_ids(
                         grades[q, i] = id_grades[j]
                 else:
                     continue
-                judged[q] = np.nan
-                grades[q] = np.nan
+                for j in range(n_judged):
+                    judged[q, j] = np.nan
+                for i in range(n):
+                    grades[q, i] = np.nan
         # Long rankings and repeats: a table of the judged documents, then of the retrieved ones.
         n_unique = 0
         for j in range(n_judged):
@@ -192,7 +200,7 @@ def locate(
 
 
 def sort_descending(values: FloatArray) -> None:
-    """Sorts each row of (q, v) in place, descending, NaN last. Rows are short or already sorted, as a rule."""
+    """Sorts each row of (q, v) in place, descending, NaN only behind; rows are short, and as a rule in order."""
     for q in range(values.shape[0]):
         row = values[q]
         n = row.size
@@ -202,9 +210,6 @@ def sort_descending(values: FloatArray) -> None:
         for i in range(1, n):
             ordered &= row[i] <= row[i - 1]
         if ordered:
-            continue
-        if n > _FEW:
-            row[:n] = -np.sort(-row[:n])
             continue
         for end in range(n - 1, 0, -1):  # bubble sort: short, and without a branch to mispredict
             for i in range(end):
@@ -219,91 +224,89 @@ def order_by_score(
     ranked: FloatArray,
     ties: IntArray,
     members: IntArray,
-) -> tuple[int, int]:
+    unordered: IntArray,
+) -> tuple[int, int, int]:
     """Puts each grade at its document's rank by descending score, and reports the ties that this leaves open.
 
-    A tie is open if it holds documents of different grades; their ranks are left to `place_ties`.
+    A tie is open if it holds documents of different grades; their ranks are left to `place_ties`. Rankings that are
+    neither in order nor have few judged documents are left out and reported: sorting is for NumPy.
 
     Args:
-        scores, grades: (q, width) in input order; scores finite.
-        n_retrieved: (q,)
+        scores, grades: (q, width) in input order; a score is finite, or NaN for no document.
+        n_retrieved: (q,) at least the number of documents.
         ranked: (q, width) NaN on entry, the grade at each rank on return.
         ties: (n, 3) on return: a query's place, the tie's first rank (from 0) and its length.
         members: (n,) on return: the positions of the ties' documents, tie after tie, in input order.
+        unordered: (q,) on return: the places of the queries left out.
 
     Returns:
-        The number of ties and of their members; both outputs hold at least as many rows as there are documents.
+        How many ties, members and unordered queries there are; `ties` and `members` hold at least as many rows as
+        there are documents.
     """
-    n_ties = 0
-    n_members = 0
+    n_ties = n_members = n_unordered = 0
     for q in range(scores.shape[0]):
         n = n_retrieved[q]
+        while n > 0 and np.isnan(scores[q, n - 1]):
+            n -= 1
         score = scores[q, :n]
         grade = grades[q, :n]
         out = ranked[q, :n]
-        descending, distinct = True, True
-        for i in range(1, n):
-            descending &= score[i - 1] >= score[i]
-            distinct &= score[i - 1] != score[i]
-        if descending and distinct:
-            out[:] = grade
-            continue
-        if not descending:
-            n_marks = 0
-            for i in range(n):
-                if not np.isnan(grade[i]):
-                    n_marks += 1
-            if n_marks <= 16 or n_marks * n <= 4096:
-                # Few judged documents: count who is ahead of each instead of sorting everybody.
-                for i in range(n):
-                    if np.isnan(grade[i]):
-                        continue
-                    ahead, equal = 0, 0
-                    for k in range(n):
-                        ahead += score[k] > score[i]
-                        equal += score[k] == score[i]
-                    if equal == 1:
-                        out[ahead] = grade[i]
-                        continue
-                    reported = False
-                    uniform = True
-                    for k in range(n):
-                        if score[k] == score[i]:
-                            if k < i and not np.isnan(grade[k]):
-                                reported = True
-                                break
-                            uniform &= grade[k] == grade[i]
-                    if reported:
-                        continue
-                    if uniform:
-                        out[ahead : ahead + equal] = grade[i]
-                        continue
-                    ties[n_ties, 0], ties[n_ties, 1], ties[n_ties, 2] = q, ahead, equal
+        descending, n_marks = True, 0
+        for i in range(n):
+            descending &= i == 0 or score[i - 1] >= score[i]
+            n_marks += not np.isnan(grade[i])
+        if descending:
+            start = 0
+            while start < n:
+                end = start + 1
+                uniform = True
+                while end < n and score[end] == score[start]:
+                    uniform &= _same_grade(grade[end], grade[start])
+                    end += 1
+                if uniform:
+                    for i in range(start, end):
+                        out[i] = grade[start]
+                else:
+                    ties[n_ties, 0], ties[n_ties, 1], ties[n_ties, 2] = q, start, end - start
                     n_ties += 1
-                    for k in range(n):
-                        if score[k] == score[i]:
-                            members[n_members] = k
-                            n_members += 1
+                    for i in range(start, end):
+                        members[n_members] = i
+                        n_members += 1
+                start = end
+            continue
+        if n_marks > _FEW_MARKS and n_marks * n > _FEW_COMPARISONS:
+            unordered[n_unordered] = q
+            n_unordered += 1
+            continue
+        # Few judged documents: count who is ahead of each instead of sorting everybody.
+        for i in range(n):
+            if np.isnan(grade[i]):
                 continue
-        order = np.argsort(-score, kind="mergesort") if not descending else np.arange(n)
-        start = 0
-        while start < n:
-            end = start + 1
+            ahead, equal, equal_before = 0, 0, 0
             uniform = True
-            first = grade[order[start]]
-            while end < n and score[order[end]] == score[order[start]]:
-                here = grade[order[end]]
-                uniform &= here == first or (np.isnan(here) and np.isnan(first))
-                end += 1
+            for k in range(n):
+                ahead += score[k] > score[i]
+                if score[k] == score[i]:
+                    equal += 1
+                    equal_before += k < i and not np.isnan(grade[k])
+                    uniform &= _same_grade(grade[k], grade[i])
+            if equal_before:  # the tie is settled
+                continue
             if uniform:
-                out[start:end] = first
-            else:
-                ties[n_ties, 0], ties[n_ties, 1], ties[n_ties, 2] = q, start, end - start
-                n_ties += 1
-                members[n_members : n_members + end - start] = order[start:end]
-                n_members += end - start
-            start = end
-    return n_ties, n_members
+                for rank in range(ahead, ahead + equal):
+                    out[rank] = grade[i]
+                continue
+            ties[n_ties, 0], ties[n_ties, 1], ties[n_ties, 2] = q, ahead, equal
+            n_ties += 1
+            for k in range(n):
+                if score[k] == score[i]:
+                    members[n_members] = k
+                    n_members += 1
+    return n_ties, n_members, n_unordered
+
+
+def _same_grade(a: float, b: float) -> bool:
+    return a == b or (np.isnan(a) and np.isnan(b))
 
 
 def place_ties(ties: IntArray, members: IntArray, grades: FloatArray, ranked: FloatArray) -> None:
@@ -316,21 +319,20 @@ def place_ties(ties: IntArray, members: IntArray, grades: FloatArray, ranked: Fl
         m += length
 
 
-def tie_ends(scores: FloatArray, n_retrieved: IntArray, ends: IntArray) -> int:
+def tie_ends(ordered: FloatArray, n_retrieved: IntArray, ends: IntArray) -> int:
     """The rank (from 0, exclusive) where the tie of each rank ends; returns how many documents are tied.
 
     Args:
-        scores: (q, width) in input order.
+        ordered: (q, width) scores, descending; NaN = no document, which ties with nothing.
         n_retrieved: (q,)
         ends: (q, width) filled on return, up to each ranking's length.
     """
     n_tied = 0
-    for q in range(scores.shape[0]):
+    for q in range(ordered.shape[0]):
         n = n_retrieved[q]
-        ordered = -np.sort(-scores[q, :n])
         end = n
         for i in range(n - 1, -1, -1):
-            if i + 1 < n and ordered[i] != ordered[i + 1]:
+            if i + 1 < n and ordered[q, i] != ordered[q, i + 1]:
                 end = i + 1
             ends[q, i] = end
             n_tied += end - i > 1

@@ -156,6 +156,8 @@ class ArraySource:
             return MatchedBlock(rows, grades, n_retrieved, None, grades_of_judged, repeat_of)
         places = retrieved.starts[rows][:, None] + np.arange(grades.shape[1])
         scores = self.retrieved.scores[np.minimum(places, self.retrieved.scores.size - 1)] if places.size else grades
+        if n_retrieved.size and n_retrieved.min() < grades.shape[1]:
+            scores[np.arange(grades.shape[1]) >= n_retrieved[:, None]] = np.nan
         return MatchedBlock(rows, grades, n_retrieved, scores, grades_of_judged, repeat_of, partial(self._keys, rows))
 
     def _keys(self, rows: IntArray, places: IntArray, positions: IntArray) -> KeyTable:
@@ -164,10 +166,6 @@ class ArraySource:
         lengths = np.char.str_len(text).astype(np.int32)
         return KeyTable(text.view(np.uint8), np.arange(ids.size) * 20, lengths)
 
-    def document(self, row: int, position: int) -> int:
+    def describe(self, row: int, position: int) -> str:
         """The id of one retrieved document."""
-        return int(self.retrieved.lists.ids[self.retrieved.lists.starts[row] + position])
-
-    def location(self, row: int, position: int) -> str:
-        """Nothing: there is no file."""
-        return ""
+        return str(self.retrieved.lists.ids[self.retrieved.lists.starts[row] + position])

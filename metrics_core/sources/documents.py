@@ -186,13 +186,9 @@ class DocumentSource:
     def _flat_values(self, lists: DocumentLists, chunk: list[int]) -> list[Any]:
         return list(chain.from_iterable([self.values(lists[row]) for row in chunk]))
 
-    def document(self, row: int, position: int) -> object:
+    def describe(self, row: int, position: int) -> str:
         """The comparison value of one retrieved document."""
-        return self.value(self.retrieved[row][position])
-
-    def location(self, row: int, position: int) -> str:
-        """Nothing: there is no file."""
-        return ""
+        return repr(self.value(self.retrieved[row][position]))
 
     def _intern(self, judged: list[Any], retrieved: list[Any]) -> tuple[IntArray, IntArray]:
         """Ids by a dict: Python's own equality (1 == 1.0 == True, NaN by identity), at its own speed."""

@@ -72,13 +72,9 @@ class MappingSource:
         wanted = (np.cumsum(lengths) - lengths)[tied_places] + positions
         return encode_keys([documents[place] for place in wanted.tolist()])
 
-    def document(self, row: int, position: int) -> Id:
+    def describe(self, row: int, position: int) -> str:
         """The id of one retrieved document."""
-        return list(self.rankings[row])[position]
-
-    def location(self, row: int, position: int) -> str:
-        """Nothing: there is no file."""
-        return ""
+        return repr(list(self.rankings[row])[position])
 
 
 class RankedListSource:
@@ -108,13 +104,9 @@ class RankedListSource:
         grades = _look_up(judgements, rankings, n_retrieved)
         return MatchedBlock(rows, grades, n_retrieved, None, judged, _repeats(rankings, grades.shape))
 
-    def document(self, row: int, position: int) -> Id:
+    def describe(self, row: int, position: int) -> str:
         """The id of one retrieved document."""
-        return self.rankings[row][position]
-
-    def location(self, row: int, position: int) -> str:
-        """Nothing: there is no file."""
-        return ""
+        return repr(self.rankings[row][position])
 
 
 def _numbers(

@@ -92,12 +92,8 @@ class TrecSource:
         keys = self.run.keys
         return KeyTable(keys.blob, keys.starts[places], keys.lengths[places])
 
-    def document(self, row: int, position: int) -> str:
-        """The id of one retrieved document, for a message."""
-        return self.run.document(int(self._ranges[row, 0]) + position)
-
-    def location(self, row: int, position: int) -> str:
-        """Where one retrieved document stands, for a message: file and line, or nothing."""
-        if self.run.name is None:
-            return ""
-        return f"{self.run.name}, line {self.run.line(int(self._ranges[row, 0]) + position)}"
+    def describe(self, row: int, position: int) -> str:
+        """The id of one retrieved document, and where it stands in a file."""
+        place = int(self._ranges[row, 0]) + position
+        located = f" ({self.run.name}, line {self.run.line(place)})" if self.run.name else ""
+        return f"{self.run.document(place)!r}{located}"

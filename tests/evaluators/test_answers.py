@@ -114,6 +114,7 @@ def test_inputs_are_not_changed(evaluator: Any) -> None:
         (["a", "b", "c"], ["a", "b"], "ground_truth_answers has 3 answers and predicted_answers 2; they must pair up"),
         ("a", ["a"], "ground_truth_answers must be a list of answers, got 'a'"),
         (["a"], "a", "predicted_answers must be a list of answers, got 'a'"),
+        (["a"], np.array("a"), "predicted_answers must be a list of answers, got array('a', dtype='<U1')"),
         (["a", "b"], ["a", None], "predicted_answers must be strings, got None in row 1"),
         (["a", "b"], ["a", 1], "predicted_answers must be strings, got 1 in row 1"),
         (["a", "b"], ["a", ["b"]], "predicted_answers must be strings, got ['b'] in row 1"),

@@ -150,7 +150,14 @@ def test_documents_without_lists_around_them() -> None:
         )
 
 
-@pytest.mark.parametrize("bad", [None, "a", A, 3, {"q": [A]}], ids=repr)
+def test_arrays_of_questions_are_taken_as_lists() -> None:
+    truth, retrieved = (np.empty(2, object) for _ in range(2))
+    truth[:], retrieved[:] = [[A], [B, C]], [[B, A], [C]]
+    for evaluator in EVERY:
+        assert evaluator.run(truth, retrieved) == evaluator.run(truth.tolist(), retrieved.tolist())
+
+
+@pytest.mark.parametrize("bad", [None, "a", A, 3, {"q": [A]}, np.array(3)], ids=repr)
 def test_what_is_no_list_of_questions(bad: Any) -> None:
     words = f"must be a list of lists of documents, one a question, got {bad!r:.80}"
     for evaluator in EVERY:

@@ -33,6 +33,12 @@ def test_modes_count_differently() -> None:
     assert DocumentRecallEvaluator("multi_hit").run(*lists)["individual_scores"] == [1 / 2, 0]
 
 
+def test_a_mode_set_later_counts() -> None:
+    evaluator = DocumentRecallEvaluator()
+    evaluator.mode = RecallMode.MULTI_HIT
+    assert evaluator.run([[A, B]], [[A]])["score"] == 1 / 2
+
+
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name.startswith("metrics_core")]
 
