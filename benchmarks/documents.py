@@ -128,7 +128,7 @@ def _alone(metric: str, size: Size) -> Case:
             times_the_time(OUR_DOCUMENT, HAYSTACK, gate=1.05, aim=0.8),
             times_the_time(THEIR_DOCUMENT, HAYSTACK, gate=1.05, aim=0.8),
         ),
-        rounds=3,
+        rounds=3 if size is NARROW else 1,
         smoke=size is NARROW,
     )
 
@@ -157,6 +157,7 @@ WORKLOAD = Workload(
                 )
                 if size is NARROW
                 else (),
+                rounds=5 if size is NARROW else 3,
                 smoke=size is NARROW,
             )
             for size in (NARROW, WIDE)

@@ -1,4 +1,4 @@
-"""Prints the README's Markdown tables from the JSON of a run: `python -m benchmarks.table [FOLDER]`."""
+"""Prints the README's Markdown table from the JSON of a run: `python -m benchmarks.table [FOLDER]`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import RESULTS, gate_line
+from benchmarks.workload import OURS
 
 ORDER = ("documents", "mappings", "trec_files", "arrays", "skew", "startup")
 
 
-def tables(folder: Path) -> str:
-    """The tables of all workloads whose results lie in a folder.
+def table(folder: Path) -> str:
+    """A table of all workloads whose results lie in a folder, and the gates that were missed.
 
     Raises:
         FileNotFoundError: there are none.
@@ -22,45 +23,53 @@ def tables(folder: Path) -> str:
     paths = [path for name in ORDER if (path := folder / f"{name}.json").exists()]
     if not paths:
         raise FileNotFoundError(f"no results in {folder}; run python -m benchmarks first")
-    return "\n".join(line for path in paths for line in _workload_lines(json.loads(path.read_text())))
+    reports = [json.loads(path.read_text()) for path in paths]
+    environments = {_environment(report) for report in reports}
+    versions = {name: found for report in reports for name, found in report["environment"]["versions"].items()}
+    lines = [
+        "| input | case | ours | ms | growth, MB | others: their time over ours |",
+        "|---|---|---|--:|--:|---|",
+        *(line for report in reports for line in _rows(report)),
+        "",
+        *(line for report in reports for line in _missed(report)),
+        "",
+        f"{'; '.join(sorted(environments))}; {', '.join(f'{name} {found}' for name, found in versions.items())}.",
+    ]
+    return "\n".join(lines)
 
 
-def _workload_lines(report: Mapping[str, Any]) -> Iterator[str]:
+def _environment(report: Mapping[str, Any]) -> str:
     environment = report["environment"]
-    versions = ", ".join(f"{name} {version or 'absent'}" for name, version in environment["versions"].items())
-    yield f"**{report['title']}**" + (" (quick: times mean nothing)" if report["quick"] else "")
-    yield ""
-    yield "| case | contender | CPUs | time, ms | times ours | M rows/s | memory growth, MB |"
-    yield "|---|---|--:|--:|--:|--:|--:|"
+    quick = ", quick: times mean nothing" if report["quick"] else ""
+    return f"{environment['cpu']}, {environment['cpus']} CPUs, Python {environment['python']}{quick}"
+
+
+def _rows(report: Mapping[str, Any]) -> Iterator[str]:
+    title = report["title"]
     for case in report["cases"]:
-        yield from _case_rows(case)
-    yield ""
+        name = case["name"]
+        present = {name: found for name, found in case["contenders"].items() if "absent" not in found}
+        seconds = {name: found["quantities"]["seconds"] for name, found in present.items()}
+        for ours, found in present.items():
+            if ours.startswith(OURS):
+                others = (
+                    f"{other} {time / seconds[ours]:.2f}" for other, time in seconds.items() if not other.startswith(OURS)
+                )
+                what = ours.removeprefix(OURS).removeprefix(", ")
+                growth = found["quantities"]["growth_mb"]
+                yield f"| {title} | {name} | {what} | {seconds[ours] * 1e3:,.1f} | {growth:,.0f} | {', '.join(others)} |"
+                title = name = ""
+
+
+def _missed(report: Mapping[str, Any]) -> Iterator[str]:
     for case in report["cases"]:
         for gate in case["gates"]:
-            yield f"- {case['name']}: {gate_line(gate)}"
+            if gate.get("met") is False:
+                yield f"- {report['workload']}, {case['name']}: {gate_line(gate)}"
         if not case["sound"]:
             failed = [name for name, found in case["contenders"].items() if "failed" in found]
-            yield f"- {case['name']}: FAILED: {case.get('error') or ', '.join(failed) or 'ours is absent'}"
-    yield ""
-    yield f"{environment['cpu']}, {environment['cpus']} CPUs, Python {environment['python']}; {versions}."
-    yield ""
-
-
-def _case_rows(case: Mapping[str, Any]) -> Iterator[str]:
-    name = case["name"]
-    for contender, found in case["contenders"].items():
-        if "absent" in found:
-            yield f"| {name} | {contender} | | {'FAILED' if 'failed' in found else 'absent'} | | | |"
-        else:
-            quantities = found["quantities"]
-            times_ours = f"{found['times_ours']:.2f}" if found["times_ours"] else ""
-            rate = f"{found['rows_per_second'] / 1e6:.2f}" if found["rows_per_second"] else ""
-            yield (
-                f"| {name} | {contender} | {found['threads']} | {quantities['seconds'] * 1e3:,.1f} | {times_ours} "
-                f"| {rate} | {quantities['growth_mb']:,.0f} |"
-            )
-        name = ""
+            yield f"- {report['workload']}, {case['name']}: FAILED: {case.get('error') or ', '.join(failed)}"
 
 
 if __name__ == "__main__":
-    print(tables(Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS))
+    print(table(Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS))
