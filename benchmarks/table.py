@@ -48,17 +48,14 @@ def _rows(report: Mapping[str, Any]) -> Iterator[str]:
     title = report["title"]
     for case in report["cases"]:
         name = case["name"]
-        present = {name: found for name, found in case["contenders"].items() if "absent" not in found}
-        seconds = {name: found["quantities"]["seconds"] for name, found in present.items()}
-        for ours, found in present.items():
-            if ours.startswith(OURS):
-                others = (
-                    f"{other} {time / seconds[ours]:.2f}" for other, time in seconds.items() if not other.startswith(OURS)
-                )
-                what = ours.removeprefix(OURS).removeprefix(", ")
-                growth = found["quantities"]["growth_mb"]
-                yield f"| {title} | {name} | {what} | {seconds[ours] * 1e3:,.1f} | {growth:,.0f} | {', '.join(others)} |"
-                title = name = ""
+        measured = {name: found["quantities"] for name, found in case["contenders"].items() if "absent" not in found}
+        others = {name: found["seconds"] for name, found in measured.items() if not name.startswith(OURS)}
+        for contender in (name for name in measured if name not in others):
+            seconds, growth = measured[contender]["seconds"], measured[contender]["growth_mb"]
+            over_ours = ", ".join(f"{other} {time / seconds:.2f}" for other, time in others.items())
+            what = contender.removeprefix(OURS).strip(", ")
+            yield f"| {title} | {name} | {what} | {seconds * 1e3:,.1f} | {growth:,.0f} | {over_ours} |"
+            title = name = ""
 
 
 def _missed(report: Mapping[str, Any]) -> Iterator[str]:

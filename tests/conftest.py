@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from metrics_core.metrics import names
+
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 # Without a deadline: the first example of a test may compile a kernel.
@@ -25,3 +27,10 @@ def shared() -> Path:
     if not (SHARED / "data").is_dir():
         pytest.skip("the folder of real inputs, shared/ beside the checkout, is absent")
     return SHARED
+
+
+@pytest.fixture
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metrics that the test registers are forgotten after it."""
+    for table in ("_registered", "_by_name", "_spellings"):
+        monkeypatch.setattr(names, table, dict(getattr(names, table)))

@@ -17,7 +17,6 @@ from metrics_core.metrics import (
     Number,
     Parameter,
     metric_names,
-    names as registry,
     nDCG,
     parse,
     parse_all,
@@ -64,12 +63,6 @@ FirstHit = Metric(
 @pytest.fixture
 def block(block_of):
     return block_of({"q1": {"a": 1, "b": 2}, "q2": {"c": 1}}, {"q1": "xab", "q2": "xyz"})
-
-
-@pytest.fixture
-def own_registry(monkeypatch):
-    for table in ("_registered", "_by_name", "_spellings"):
-        monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
 
 
 def test_works_unregistered(block):
