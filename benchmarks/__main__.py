@@ -2,7 +2,7 @@
 
 import sys
 
-from benchmarks import arrays, documents, mappings, skew, startup, trec_files
 from benchmarks.harness import run_command
+from benchmarks.suite import WORKLOADS
 
-sys.exit(run_command([module.WORKLOAD for module in (documents, mappings, trec_files, arrays, skew, startup)]))
+sys.exit(run_command(WORKLOADS))

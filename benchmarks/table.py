@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import RESULTS, gate_line
+from benchmarks.suite import WORKLOADS
 from benchmarks.workload import OURS
-
-ORDER = ("documents", "mappings", "trec_files", "arrays", "skew", "startup")
 
 
 def table(folder: Path) -> str:
@@ -20,7 +19,7 @@ def table(folder: Path) -> str:
     Raises:
         FileNotFoundError: there are none.
     """
-    paths = [path for name in ORDER if (path := folder / f"{name}.json").exists()]
+    paths = [path for workload in WORKLOADS if (path := folder / f"{workload.name}.json").exists()]
     if not paths:
         raise FileNotFoundError(f"no results in {folder}; run python -m benchmarks first")
     reports = [json.loads(path.read_text()) for path in paths]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet, Sized
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from metrics_core.errors import InputError
+from metrics_core.lists import is_list, paired
 
 GroundTruthAnswers: TypeAlias = Sequence[str | Sequence[str]]
 Normalize: TypeAlias = Literal["squad"] | None
@@ -52,40 +53,26 @@ def token_f1(gold: str, predicted: str) -> float:
     return 2 * common / (len(gold_tokens) + len(predicted_tokens))
 
 
-def gold_answers(ground_truth_answers: GroundTruthAnswers, predicted_answers: Sequence[str]) -> list[Sequence[str]]:
-    """The gold answers of each question, as a list even where there is one.
+def gold_answers(
+    ground_truth_answers: GroundTruthAnswers, predicted_answers: Sequence[str]
+) -> tuple[list[Sequence[str]], Sequence[str]]:
+    """The gold answers of each question, as a list even where there is one, and the predicted answer of each.
 
     Raises:
         InputError: sides that are empty, do not pair up or are no lists, an answer that is no string, a question
             without gold answers.
     """
-    for name, side in (("ground_truth_answers", ground_truth_answers), ("predicted_answers", predicted_answers)):
-        if not is_list(side):
-            raise InputError(f"{name} must be a list of answers, got {side!r:.80}")
-        if len(side) == 0:
-            raise InputError(f"{name} must not be empty")
-    if len(ground_truth_answers) != len(predicted_answers):
-        raise InputError(
-            f"ground_truth_answers has {len(ground_truth_answers)} answers and predicted_answers "
-            f"{len(predicted_answers)}; they must pair up"
-        )
+    truths, predictions = paired(
+        "answers", ground_truth_answers=ground_truth_answers, predicted_answers=predicted_answers
+    )
     golds: list[Sequence[str]] = []
-    for row, (gold, predicted) in enumerate(zip(ground_truth_answers, predicted_answers, strict=True)):
+    for row, (truth, predicted) in enumerate(zip(truths, predictions, strict=True)):
         if not isinstance(predicted, str):
             raise InputError(f"predicted_answers must be strings, got {predicted!r} in row {row}")
-        golds.append([gold] if isinstance(gold, str) else list(gold) if is_list(gold) else [])
-        if not all(isinstance(answer, str) for answer in golds[-1]) or not (golds[-1] or is_list(gold)):
-            raise InputError(f"ground_truth_answers must be strings or lists of strings, got {gold!r} in row {row}")
-        if not golds[-1]:
+        gold = [truth] if isinstance(truth, str) else truth
+        if not is_list(gold) or not all(isinstance(answer, str) for answer in gold):
+            raise InputError(f"ground_truth_answers must be strings or lists of strings, got {truth!r} in row {row}")
+        if len(gold) == 0:
             raise InputError(f"ground_truth_answers has no answer in row {row}")
-    return golds
-
-
-def is_list(value: object) -> bool:
-    """Whether a value holds several, in order: a list, a tuple, an array or a column of a data frame."""
-    return (
-        isinstance(value, Iterable)
-        and isinstance(value, Sized)
-        and not isinstance(value, (str, bytes, Mapping, AbstractSet))
-        and getattr(value, "ndim", 1) > 0  # a NumPy array of no dimensions holds one value
-    )
+        golds.append(list(gold))
+    return golds, predictions

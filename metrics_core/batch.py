@@ -23,14 +23,13 @@ class RankedBatch:
     query_ids: Sequence[Any]  # (n_queries,)
     policies: Policies
     missing: BoolArray  # (n_queries,), judged queries that the run lacks
-    graded: bool  # whether grades were read; else each is 1
 
     def __len__(self) -> int:
         return len(self.query_ids)
 
     def __repr__(self) -> str:
         documents = sum(int(block.n_retrieved.sum()) for block in self.blocks)
-        return f"RankedBatch(queries={len(self)}, documents={documents}, policies={self.policies.profile!r})"
+        return f"RankedBatch(queries={len(self)}, documents={documents}, policies={str(self.policies)!r})"
 
     def score(self, metric: str | Metric) -> FloatArray:
         """(n_queries,) float64 scores of one metric, NaN where the policies leave a query out.
@@ -38,7 +37,7 @@ class RankedBatch:
         Raises:
             MetricNameError: an unknown metric.
             PolicyError: ties="expected" for a metric that has no exact expectation.
-            InputError: the metric reads grades and the batch was packed without; or no_relevant="error".
+            InputError: grades that the metric has no gain for; or no_relevant="error".
         """
         return self.evaluate([metric]).values[:, 0]
 
@@ -47,8 +46,6 @@ class RankedBatch:
         parsed = parse_all(metrics)
         for metric in parsed:
             metric.check_ties(self.policies)
-            if metric.reads_grades(self.policies) and not self.graded:
-                raise InputError(f"{metric} reads grades, and the batch was packed with graded=False")
         values = empty_values(len(self), len(parsed))
         for block in self.blocks:
             score_block(block, parsed, self.policies, self.query_ids, values)
@@ -74,8 +71,8 @@ def score_block(
             if policies.no_relevant == "error" and without.any():
                 query = query_ids[block.rows[np.argmax(without)]]
                 raise InputError(
-                    f"query {query!r} has no relevant document for {metric}; no_relevant='zero' scores such queries 0, "
-                    "'skip' leaves them out"
+                    f"query {query!r} has no relevant document for {metric}; no_relevant='zero' scores such queries "
+                    "0, no_relevant='skip' leaves them out"
                 )
             scores[without] = np.nan
         values[rows, column] = scores

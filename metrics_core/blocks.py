@@ -95,7 +95,7 @@ class GradeBlock:
     grades: FloatArray  # (n_queries, width), the grade at each rank
     n_retrieved: IntArray  # (n_queries,), the length of each ranking
     ideal: FloatArray  # (n_queries, n_judged), the grades of all judged documents, descending
-    tie_ends: IntArray | None = None  # (n_queries, width), for ties="expected": the rank where each rank's tie ends
+    tie_ends: IntArray | None = None  # (n_queries, width), for ties="expected": where ranks' ties end; None: no ties
 
 
 def cut_blocks(n_retrieved: IntArray, n_judged: IntArray, block_cells: int = BLOCK_CELLS) -> list[IntArray]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from numbers import Integral
 from typing import Any, TypeVar
 
 from metrics_core.batch import RankedBatch, empty_values, finished_scores, score_block
 from metrics_core.blocks import IntArray, Source, cut_blocks
-from metrics_core.errors import MetricsError
 from metrics_core.join import join
 from metrics_core.metrics import Metric, parse_all
 from metrics_core.pairing import QrelsLike, RunLike, pair
 from metrics_core.policies import Policies
 from metrics_core.scores import Scores
-from metrics_core.sources.documents import Needs
+from metrics_core.threads import thread_count
 
 R = TypeVar("R")
 
@@ -55,17 +52,14 @@ def evaluate(
         OSError: a file that cannot be read.
     """
     parsed = parse_all(metrics)
-    threads = _n_threads(n_threads)
+    threads = thread_count(n_threads)
     pairing = pair(
         qrels,
         run,
         policies=policies,
         document_comparison_field=document_comparison_field,
         query_ids=query_ids,
-        needs=lambda resolved: Needs(
-            grades=any(metric.reads_grades(resolved) for metric in parsed),
-            unjudged_repeats=any(metric.reads == "everything" for metric in parsed),
-        ),
+        metrics=parsed,
         n_threads=threads,
     )
     for metric in parsed:
@@ -87,36 +81,26 @@ def pack(
     policies: Policies | str | None = None,
     document_comparison_field: str = "content",
     query_ids: Sequence[Any] | None = None,
-    graded: bool = True,
     n_threads: int | None = None,
 ) -> RankedBatch:
     """Packs rankings and judgements for `RankedBatch.score`, for those who score the same many times.
 
     Args:
-        graded: False leaves the scores of ground-truth documents unread; metrics that need grades are then refused.
         qrels, run, policies, document_comparison_field, query_ids, n_threads: as for `evaluate`, which see for errors.
     """
-    threads = _n_threads(n_threads)
+    threads = thread_count(n_threads)
     pairing = pair(
         qrels,
         run,
         policies=policies,
         document_comparison_field=document_comparison_field,
         query_ids=query_ids,
-        needs=lambda _: Needs(grades=graded, unjudged_repeats=True),
+        metrics=None,
         n_threads=threads,
     )
     source = pairing.source
     blocks = _for_each_block(lambda rows: join(source, rows, pairing.policies), source, threads)
-    return RankedBatch(tuple(blocks), source.query_ids, pairing.policies, pairing.missing, graded)
-
-
-def _n_threads(n_threads: int | None) -> int:
-    if n_threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or n_threads < 1:
-        raise MetricsError(f"n_threads must be a positive integer or None, got {n_threads!r}")
-    return int(n_threads)
+    return RankedBatch(tuple(blocks), source.query_ids, pairing.policies, pairing.missing)
 
 
 def _for_each_block(work: Callable[[IntArray], R], source: Source, n_threads: int) -> list[R]:

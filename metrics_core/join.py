@@ -110,7 +110,7 @@ def _repeats(
         q, position = places[0]
         raise InputError(
             f"{_retrieved(source, matched.rows[q], position)} twice; remove the repeat, or say which one counts: "
-            "duplicates='first_keep_rank' or 'first_compact'"
+            "duplicates='first_keep_rank' or duplicates='first_compact'"
         )
     if scores is not None:
         best: dict[tuple[int, int], int] = {}

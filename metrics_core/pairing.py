@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from numbers import Integral
@@ -13,6 +13,7 @@ import numpy as np
 
 from metrics_core.blocks import BoolArray, Source
 from metrics_core.errors import InputError
+from metrics_core.metrics import Metric
 from metrics_core.policies import Policies
 from metrics_core.sources.arrays import ArraySource, IdArrays
 from metrics_core.sources.documents import DocumentSource, Needs
@@ -40,19 +41,25 @@ def pair(
     policies: Policies | str | None,
     document_comparison_field: str,
     query_ids: Sequence[Any] | None,
-    needs: Callable[[Policies], Needs],
+    metrics: Sequence[Metric] | None,
     n_threads: int,
 ) -> Pairing:
     """Recognises the kinds of qrels and run, and pairs them query by query.
 
     Args:
-        needs: what will be read of documents under the resolved policies.
+        metrics: those that will be computed, so that documents' properties that none of them reads can be left alone;
+            None: any.
 
     Raises:
         InputError: kinds that do not go together, or queries that do not, where the policies refuse that.
         PolicyError: a policy that cannot apply to this kind of input.
     """
     qrels, run = _arrays(qrels), _arrays(run)
+    if document_comparison_field != "content" and not (_is_lists(qrels) and _is_lists(run)):
+        raise InputError(
+            f"document_comparison_field={document_comparison_field!r} is for lists of documents; leave it out: ids are "
+            "compared"
+        )
     if isinstance(qrels, IdArrays) and isinstance(run, IdArrays):
         resolved = Policies.resolve(policies, default="trec_eval")
         resolved.refuse("integer arrays", "empty_key", "drop_identical_ids")
@@ -61,7 +68,7 @@ def pair(
         resolved = Policies.resolve(policies, default="haystack").for_rankings_without_scores()
         resolved.refuse("lists of documents", "drop_identical_ids")
         names = _positional_ids(query_ids, len(qrels), len(run))
-        source = DocumentSource(names, qrels, run, document_comparison_field, resolved, needs(resolved))
+        source = DocumentSource(names, qrels, run, document_comparison_field, resolved, _needs(metrics, resolved))
         return Pairing(source, resolved, np.zeros(len(names), np.bool_))
     resolved = Policies.resolve(policies, default="trec_eval")
     resolved.refuse("ids of documents", "empty_key")
@@ -77,6 +84,15 @@ def pair(
             f"got {_kind(qrels)} and {_kind(run)}"
         )
     return _pair_by_query(qrels, run, resolved, query_ids)
+
+
+def _needs(metrics: Sequence[Metric] | None, policies: Policies) -> Needs:
+    if metrics is None:
+        return Needs(grades=True, unjudged_repeats=True)
+    return Needs(
+        grades=any(metric.reads_grades(policies) for metric in metrics),
+        unjudged_repeats=any(metric.reads == "everything" for metric in metrics),
+    )
 
 
 def _pair_arrays(qrels: IdArrays, run: IdArrays, policies: Policies, query_ids: Sequence[Any] | None) -> Pairing:
@@ -96,7 +112,8 @@ def _pair_by_query(
     if isinstance(run, Run) and not isinstance(qrels, Qrels):
         qrels = Qrels.from_dict(qrels)
     elif isinstance(qrels, Qrels) and not isinstance(run, Run):
-        qrels = qrels.to_dict()
+        qrels = qrels.nested()
+    run_name = run.name if isinstance(run, Run) and run.name else "the run"
     judged = list(qrels.query_ids if isinstance(qrels, Qrels) else qrels)
     retrieved = list(run.query_ids if isinstance(run, Run) else run)
     if not judged:
@@ -105,15 +122,17 @@ def _pair_by_query(
     unjudged = set(retrieved).difference(judged)
     if unjudged and policies.unjudged_query == "error":
         unjudged_names = [name for name in retrieved if name in unjudged]
-        raise InputError(f"qrels judge nothing of the run's {_some(unjudged_names)}")
+        raise InputError(f"qrels judge nothing of {run_name}'s {_some(unjudged_names)}")
     names = judged if query_ids is None else _chosen(query_ids, judged)
     known = set(retrieved)
     missing = np.fromiter((name not in known for name in names), np.bool_, len(names))
     if policies.missing == "error" and missing.any():
         absent = [name for name in names if name not in known]
-        raise InputError(f"the run lacks {_some(absent)}; missing='zero' scores such queries 0, 'skip' leaves them out")
+        raise InputError(
+            f"{run_name} lacks {_some(absent)}; missing='zero' scores such queries 0, missing='skip' leaves them out"
+        )
     if policies.missing == "skip" and missing.all():
-        raise InputError(f"qrels and run share no query: qrels have {_some(names)}, the run {_some(retrieved)}")
+        raise InputError(f"qrels and run share no query: qrels have {_some(names)}, {run_name} {_some(retrieved)}")
     source: Source
     if isinstance(run, Run):
         assert isinstance(qrels, Qrels)

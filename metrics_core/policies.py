@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from math import inf, isnan
 from typing import Any, Literal, get_args
 
@@ -54,7 +54,7 @@ PROFILES: dict[str, dict[str, Any]] = {
 _PROFILE: Any = None  # the value of a field that was not given
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Policies:
     """How an evaluation treats what the metrics' definitions leave open; what is not given comes from the profile.
 
@@ -99,21 +99,15 @@ class Policies:
     nan: NanScore = _PROFILE
     default_rel: float = _PROFILE
     drop_identical_ids: bool = _PROFILE
-    _given: frozenset[str] = field(default=frozenset(), repr=False, compare=False)  # what replace() copies stay so
 
     def __post_init__(self) -> None:
         if self.profile not in PROFILES:
             raise PolicyError(f"profile must be one of {_listed(tuple(PROFILES))}, got {self.profile!r}")
-        given = set(self._given)
-        copied = all(getattr(self, name) is not _PROFILE for name in PROFILES[self.profile])  # by replace()
         for name, default in PROFILES[self.profile].items():
-            value = default if getattr(self, name) is _PROFILE else getattr(self, name)
-            if getattr(self, name) is not _PROFILE and not (copied and value == default):
-                given.add(name)
-            if name in _CHOICES and value not in _CHOICES[name]:
-                raise PolicyError(f"{name} must be one of {_listed(_CHOICES[name])}, got {value!r}")
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "_given", frozenset(given))
+            if getattr(self, name) is _PROFILE:
+                object.__setattr__(self, name, default)
+            if name in _CHOICES and getattr(self, name) not in _CHOICES[name]:
+                raise PolicyError(f"{name} must be one of {_listed(_CHOICES[name])}, got {getattr(self, name)!r}")
         if isinstance(self.default_rel, bool) or not isinstance(self.default_rel, (int, float)):
             raise PolicyError(f"default_rel must be a number, got {self.default_rel!r}")
         if isnan(self.default_rel):
@@ -136,26 +130,40 @@ class Policies:
         """These policies for lists in rank order: `order` is "input".
 
         Raises:
-            PolicyError: a policy about scores was given explicitly, which could only be ignored.
+            PolicyError: a policy about scores differs from the profile's, which could only be ignored.
         """
-        if "order" in self._given and self.order == "score":
-            raise PolicyError("order='score' cannot apply to rankings without scores; give scores or order='input'")
         self.refuse("rankings without scores", "ties", "score_dtype")
-        return self if self.order == "input" else replace(self, order="input")
+        if self.order == "input":
+            return self
+        self.refuse("rankings without scores", "order")
+        return replace(self, order="input")
 
     def refuse(self, what: str, *names: str) -> None:
-        """Refuses policies that cannot apply to what is at hand, if they were given; a profile's own are ignored.
+        """Refuses policies that cannot apply to what is at hand; a profile's own choice is ignored.
 
         Raises:
-            PolicyError: one of them was given.
+            PolicyError: one of them differs from the profile's.
         """
-        for name in names:
-            if name in self._given:
-                raise PolicyError(f"{name}={getattr(self, name)!r} cannot apply to {what}; leave it out")
+        for name, value in self._own().items():
+            if name in names:
+                raise PolicyError(f"{name}={value!r} cannot apply to {what}; leave it out")
 
     def to_dict(self) -> dict[str, Any]:
         """Profile and every policy by name, as plain values."""
-        return {name: value for name, value in asdict(self).items() if name != "_given"}
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return self.profile + "".join(f", {name}={value}" for name, value in self._own().items())
+
+    def __repr__(self) -> str:
+        own = "".join(f", {name}={value!r}" for name, value in self._own().items())
+        return f"Policies({self.profile!r}{own})"
+
+    def _own(self) -> dict[str, Any]:
+        """The policies that differ from the profile's."""
+        return {
+            name: value for name, default in PROFILES[self.profile].items() if (value := getattr(self, name)) != default
+        }
 
 
 def _listed(choices: tuple[str, ...]) -> str:

@@ -12,8 +12,6 @@ from metrics_core.errors import MetricNameError
 from metrics_core.metrics import parse
 from metrics_core.policies import Policies
 
-_SHOWN = 10  # queries in a repr
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
@@ -62,7 +60,7 @@ class Scores:
     def __repr__(self) -> str:
         aggregates = self.aggregate()
         width = max(map(len, self.metrics), default=0)
-        lines = [f"Scores of {len(self)} queries, policies {self.policies.profile!r}"]
+        lines = [f"Scores of {len(self)} quer{'y' if len(self) == 1 else 'ies'}, policies {self.policies}"]
         for name, how in zip(self.metrics, self.aggregates, strict=True):
             result = aggregates[name]
             scored = "" if result.n_scored == result.n_total else f", {result.n_scored} of {result.n_total} scored"

@@ -12,15 +12,13 @@ import os
 import sys
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, repeat
-from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, TypeAlias, TypeGuard, TypeVar, cast, get_args
+from typing import Any, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -28,10 +26,12 @@ from metrics_core.blocks import ByteArray, FloatArray, Int32Array, IntArray, Key
 from metrics_core.compile import compiled
 from metrics_core.errors import FileFormatError, InputError, PolicyError
 from metrics_core.kernels import bytes as kernels
+from metrics_core.keys import Id, decode_keys, file_keys, starts_of
+from metrics_core.numbers import finite_floats
 from metrics_core.policies import DuplicateJudgements
+from metrics_core.threads import ordered_map, thread_count
 
 PathLike: TypeAlias = str | os.PathLike[str]
-Id: TypeAlias = str | bytes
 
 _BLOCK = 1 << 20  # bytes of text: as fast as 4 MB for large files, and 0.2 ms against 4 for small ones
 _GZIP = b"\x1f\x8b"
@@ -40,9 +40,6 @@ _SPACE = b" \t\n\r\v\f"
 
 _match_rows = compiled(kernels.match_rows)
 _parse_lines = compiled(kernels.parse_lines)
-
-_T = TypeVar("_T")
-_U = TypeVar("_U")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -77,7 +74,7 @@ class _TrecData:
 class Qrels(_TrecData):
     """Judgements, ready for many evaluations: made by `read_qrels` or `Qrels.from_dict`; pickles."""
 
-    _dict: dict[str, dict[str, float]] = field(default_factory=dict, init=False)
+    _nested: dict[str, dict[str, float]] = field(default_factory=dict, init=False)
 
     @classmethod
     def from_dict(cls, qrels: Mapping[Id, Mapping[Id, float]]) -> Qrels:
@@ -94,12 +91,16 @@ class Qrels(_TrecData):
         return self.values
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """{query: {document: grade}}, whole grades as int; made once, the same dict each time: do not change it."""
-        if not self._dict:
-            self._dict.update(_nest(self, _plain_numbers(self.grades)))
-        return self._dict
+        """{query: {document: grade}}, whole grades as int."""
+        return {query: dict(grades) for query, grades in self.nested().items()}
 
-    def __reduce__(self) -> tuple[Any, ...]:  # leaves out the dict
+    def nested(self) -> Mapping[str, Mapping[str, float]]:
+        """The same, made once and not to be changed: what evaluations against dicts read."""
+        if not self._nested:
+            self._nested.update(_nest(self, _plain_numbers(self.grades)))
+        return self._nested
+
+    def __reduce__(self) -> tuple[Any, ...]:  # leaves out the dicts
         return Qrels, (self.query_ids, self.offsets, self.keys, self.values, self.name, self.lines)
 
 
@@ -159,106 +160,22 @@ def _plain_numbers(values: FloatArray) -> list[float]:
 def _flatten(
     rankings: Mapping[Id, Mapping[Id, float]], what: str, value_name: str
 ) -> tuple[tuple[str, ...], IntArray, KeyTable, FloatArray]:
-    query_ids = tuple(decode_keys(_file_keys(rankings)))
+    query_ids = tuple(decode_keys(file_keys(rankings)))
     for query, documents in rankings.items():
         if not isinstance(documents, Mapping):
             raise InputError(f"{what}[{query!r}] must map documents to {value_name}s, got {documents!r:.80}")
     offsets = np.zeros(len(rankings) + 1, np.int64)
     np.cumsum([len(documents) for documents in rankings.values()], out=offsets[1:])
-    values = list(chain.from_iterable(documents.values() for documents in rankings.values()))
-    keys = _file_keys(list(chain.from_iterable(rankings.values())))
-    if all(issubclass(kind, (Real, np.bool_)) for kind in set(map(type, values))):
-        numbers = np.array(values, np.float64)
-        if np.isfinite(numbers).all():
-            return query_ids, offsets, keys, numbers
-    for query, documents in rankings.items():
-        for document, value in documents.items():
-            if not isinstance(value, (Real, np.bool_)) or not np.isfinite(float(value)):
-                raise InputError(
-                    f"{what}[{query!r}][{document!r}] must be a {value_name}, a finite number, got {value!r}"
-                )
-    raise AssertionError("one of the values was refused")
 
+    def describe(position: int) -> str:
+        query = list(rankings)[int(np.searchsorted(offsets, position, side="right")) - 1]
+        document = list(chain.from_iterable(rankings.values()))[position]
+        return f"the {value_name} of document {document!r} for query {query!r}"
 
-def _file_keys(ids: Iterable[Id]) -> KeyTable:
-    """Ids as they stand in a file: what is read from one and decoded gives the same bytes again."""
-    ids = list(ids)
-    if _only(ids, str):
-        try:
-            return _encode(ids)
-        except UnicodeEncodeError as error:
-            raise InputError(f"id {error.object!r} has no form in bytes: {error.reason}") from None
-    if _only(ids, bytes):
-        return _key_table(ids)
-    kinds = ", ".join(sorted({type(key).__name__ for key in ids}))
-    odd = next((key for key in ids if not isinstance(key, (str, bytes))), ids[0])
-    raise InputError(f"ids must be all str or all bytes, got {kinds} ({odd!r})")
-
-
-def encode_keys(keys: Sequence[object]) -> KeyTable:
-    """Ids as byte strings that compare as trec_eval compares them, to settle ties.
-
-    Args:
-        keys: all str (their UTF-8 bytes; what `surrogateescape` stands for becomes the byte it was), all bytes, or
-            all integers (their decimal text, as they would stand in a file).
-
-    Raises:
-        InputError: keys of several kinds.
-    """
-    if _only(keys, str):
-        try:
-            return _encode(keys)
-        except UnicodeEncodeError:
-            return _key_table([_encode_any(key) for key in keys])
-    if _only(keys, bytes):
-        return _key_table(keys)
-    if all(issubclass(kind, Integral) for kind in set(map(type, keys))):
-        return _encode([str(int(key)) for key in cast("Sequence[int]", keys)])
-    kinds = ", ".join(sorted({type(key).__name__ for key in keys}))
-    raise InputError(f"ids of mixed types have no order: {kinds}; make them one type")
-
-
-def _only(keys: Sequence[object], kind: type[_T]) -> TypeGuard[Sequence[_T]]:
-    return all(issubclass(key_type, kind) for key_type in set(map(type, keys)))
-
-
-def _encode(texts: Sequence[str]) -> KeyTable:
-    joined = "".join(texts)
-    if joined.isascii():
-        return _key_table_of(joined.encode("ascii"), texts)
-    return _key_table([text.encode("utf-8", "surrogateescape") for text in texts])
-
-
-def _encode_any(text: str) -> bytes:
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
-
-
-def _key_table(keys: Sequence[bytes]) -> KeyTable:
-    return _key_table_of(b"".join(keys), keys)
-
-
-def _key_table_of(joined: bytes, keys: Sequence[str] | Sequence[bytes]) -> KeyTable:
-    lengths = np.fromiter(map(len, keys), np.int32, len(keys))
-    # Of a bytearray, so that the array can be written to like all others: numba compiles once more for read-only ones.
-    return KeyTable(np.frombuffer(bytearray(joined), np.uint8), _starts(lengths), lengths)
-
-
-def _starts(lengths: Int32Array) -> IntArray:
-    starts = np.cumsum(lengths, dtype=np.int64)
-    starts -= lengths
-    return starts
-
-
-def decode_keys(keys: KeyTable) -> list[str]:
-    """The ids as text: UTF-8, other bytes by `surrogateescape`, so that different bytes stay different."""
-    blob = keys.blob.data
-    ends = (keys.starts + keys.lengths).tolist()
-    return [
-        str(blob[start:end], "utf-8", "surrogateescape") for start, end in zip(keys.starts.tolist(), ends, strict=True)
-    ]
+    values = finite_floats(
+        lambda: chain.from_iterable(documents.values() for documents in rankings.values()), int(offsets[-1]), describe
+    )
+    return query_ids, offsets, file_keys(chain.from_iterable(rankings.values())), values
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +222,8 @@ def read_qrels(
 
     Raises:
         FileFormatError: a malformed line or number, a document judged twice, no lines; names file and line.
+        PolicyError: another duplicate_judgements.
+        InputError: another n_threads.
         OSError: the file cannot be opened or read.
     """
     if duplicate_judgements not in get_args(DuplicateJudgements):
@@ -320,7 +239,8 @@ def read_qrels(
         line, place, query = min((qrels.line(i), i, q) for i, q in zip(repeats.tolist(), queries.tolist(), strict=True))
         raise FileFormatError(
             f"{qrels.name}, line {line}: document {qrels.document(place)!r} is judged twice for query "
-            f"{qrels.query_ids[query]!r}; remove one, or say which counts: duplicate_judgements='max' or 'last'"
+            f"{qrels.query_ids[query]!r}; remove one, or say which counts: duplicate_judgements='max' or "
+            "duplicate_judgements='last'"
         )
     firsts = qrels.offsets[queries] + repeat_of[repeats]
     if duplicate_judgements == "max":
@@ -394,7 +314,7 @@ def _read(kind: type[_D], path: PathLike, layout: _Layout, n_threads: int | None
             first = next(blocks, np.empty(0, np.uint8))
             layout = _settle_layout(first, layout, name)
             parse = partial(_parse, layout=layout)
-            for chunk in _ordered_map(parse, chain([first], blocks), _thread_count(n_threads)):
+            for chunk in ordered_map(parse, chain([first], blocks), thread_count(n_threads)):
                 if chunk.malformed is not None:
                     line, text = chunk.malformed
                     raise FileFormatError(f"{name}, line {n_lines + line + 1}: {layout.complaint(text)}")
@@ -405,14 +325,6 @@ def _read(kind: type[_D], path: PathLike, layout: _Layout, n_threads: int | None
     if not any(chunk.values.size for chunk in chunks):
         raise FileFormatError(f"{name}: empty; lines of {', '.join(layout.columns)} expected")
     return _gathered(kind, chunks, name)
-
-
-def _thread_count(n_threads: int | None) -> int:
-    if n_threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if n_threads < 1:
-        raise InputError(f"n_threads must be at least 1, got {n_threads!r}")
-    return n_threads
 
 
 @contextmanager
@@ -459,21 +371,6 @@ def _settle_layout(text: ByteArray, layout: _Layout, name: str) -> _Layout:
         text[begin : end - 1] = ord(" ")
         return _BEIR_QRELS
     return layout
-
-
-def _ordered_map(function: Callable[[_T], _U], items: Iterable[_T], n_threads: int) -> Iterator[_U]:
-    """map() over threads, with a bounded number of items under way."""
-    if n_threads == 1:
-        yield from map(function, items)
-        return
-    with ThreadPoolExecutor(n_threads) as pool:
-        pending: deque[Future[_U]] = deque()
-        for item in items:
-            pending.append(pool.submit(function, item))
-            if len(pending) > 2 * n_threads:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
 
 
 def _count_lines(text: ByteArray) -> int:
@@ -535,7 +432,7 @@ def _gathered(kind: type[_D], chunks: deque[_Chunk], name: str) -> _D:
     blank = np.concatenate(blanks)
     lines = np.delete(np.arange(1, n_lines + 1), blank) if blank.size else None
     query_ids = tuple(query.decode("utf-8", "surrogateescape") for query in numbers)
-    starts = _starts(lengths)
+    starts = starts_of(lengths)
     queries, firsts = np.array(group_queries), np.concatenate(group_firsts)
     sizes = np.diff(firsts, append=n)
     offsets = np.zeros(len(numbers) + 1, np.int64)
@@ -544,7 +441,7 @@ def _gathered(kind: type[_D], chunks: deque[_Chunk], name: str) -> _D:
     if (np.diff(queries) < 0).any():  # a query comes back after others
         order = np.argsort(queries, kind="stable")
         sizes = sizes[order]
-        places = np.repeat(firsts[order] - _starts(sizes), sizes) + np.arange(n)
+        places = np.repeat(firsts[order] - starts_of(sizes), sizes) + np.arange(n)
         starts, lengths, values = starts[places], lengths[places], values[places]
         lines = places + 1 if lines is None else lines[places]
     return kind(query_ids, offsets, KeyTable(blob, starts, lengths), values, name, lines)
@@ -563,11 +460,12 @@ def write_run(
 
     Raises:
         InputError: an id that is empty, holds white space or has no form in bytes; scores that are no finite numbers.
+        OSError: the file cannot be written.
     """
     if not isinstance(run, Run):
         run = Run.from_dict({query: _scored(documents) for query, documents in run.items()})
-    tag_bytes = b"".join(_written_ids(_file_keys([tag]), "tag"))
-    queries = _written_ids(_file_keys(run.query_ids), "query id")
+    tag_bytes = b"".join(_written_ids(file_keys([tag]), "tag"))
+    queries = _written_ids(file_keys(run.query_ids), "query id")
     documents = _written_ids(run.keys, "document id")
     scores = run.scores.tolist()
     lines: list[bytes] = []
@@ -597,7 +495,7 @@ def write_qrels(path: PathLike, qrels: Qrels | Mapping[Id, Mapping[Id, float]]) 
     """Writes TREC qrels; path, ids and errors as in `write_run`. Whole grades are written without a point."""
     if not isinstance(qrels, Qrels):
         qrels = Qrels.from_dict(qrels)
-    queries = _written_ids(_file_keys(qrels.query_ids), "query id")
+    queries = _written_ids(file_keys(qrels.query_ids), "query id")
     documents = _written_ids(qrels.keys, "document id")
     lines = [
         b"%b 0 %b %a\n" % (query, document, grade)

@@ -113,7 +113,8 @@ def test_token_f1_is_one_for_the_same_tokens_only(gold: str, predicted: str) -> 
 
 
 def test_gold_answers_are_lists() -> None:
-    assert list(map(list, gold_answers(["a", ["b", "c"], ("d",)], ["a", "b", "c"]))) == [["a"], ["b", "c"], ["d"]]
+    predicted = ["a", "b", "c"]
+    assert gold_answers(["a", ["b", "c"], ("d",)], predicted) == ([["a"], ["b", "c"], ["d"]], predicted)
 
 
 def human_verdicts(shared: Path) -> list[tuple[list[str], str, bool]]:

@@ -50,31 +50,16 @@ class TestRankedBatch:
         batch = pack({"q": {"a": 1}, "r": {}}, {"q": ["a", "b"]})
         assert isinstance(batch, RankedBatch)
         assert len(batch) == 2
-        assert repr(batch) == "RankedBatch(queries=2, documents=2, policies='trec_eval')"
+        assert repr(batch) == "RankedBatch(queries=2, documents=2, policies='trec_eval, order=input')"
         assert (batch.score("AP").dtype, batch.score("AP").shape) == (np.float64, (2,))
         assert batch.missing.tolist() == [False, True]
 
-    def test_without_grades(self):
-        documents = [[Document(content="a", score=3), Document(content="b", score=1)]], [[Document(content="b")]]
-        batch = pack(*documents, graded=False)
-        assert batch.score("AP").tolist() == [1 / 2]
-        for name in ("nDCG", "AP(rel=2)", "ERR(max_rel=4)"):
-            with pytest.raises(InputError, match=r"reads grades, and the batch was packed with graded=False$"):
-                batch.score(name)
-        assert pack(*documents).score("AP(rel=2)").tolist() == [0]
-
-    def test_grades_that_are_not_read_may_be_anything(self):
+    def test_reads_grades(self):
         documents = [[Document(content="a", score=1), Document(content="b")]], [[Document(content="b")]]
-        assert pack(*documents, graded=False).score("RR").tolist() == [1]
         with pytest.raises(
             InputError, match="either none or all ground-truth documents of a question must have a score"
         ):
             pack(*documents)
-
-    def test_without_grades_of_other_inputs(self):
-        batch = pack({"q": {"a": 3}}, {"q": ["a"]}, graded=False)
-        with pytest.raises(InputError, match="nDCG reads grades, and the batch was packed with graded=False"):
-            batch.score("nDCG")
 
     def test_errors_come_when_scoring(self):
         batch = pack({"q": {"a": 0}}, {"q": {"a": 1.0}}, policies=Policies(no_relevant="error", ties="expected"))

@@ -177,9 +177,13 @@ class TestBadNumbers:
         )
 
     def test_in_prepared_objects(self):
-        with pytest.raises(InputError, match=r"^run\['q'\]\['a'\] must be a score, a finite number, got nan$"):
+        with pytest.raises(
+            InputError, match=r"^the score of document 'a' for query 'q' must be a finite number, got nan$"
+        ):
             Run.from_dict({"q": {"a": NAN}})
-        with pytest.raises(InputError, match=r"^qrels\['q'\]\['a'\] must be a grade, a finite number, got inf$"):
+        with pytest.raises(
+            InputError, match=r"^the grade of document 'a' for query 'q' must be a finite number, got inf$"
+        ):
             Qrels.from_dict({"q": {"a": INF}})
 
     @pytest.mark.parametrize("value", [NAN, INF, -INF])
@@ -209,9 +213,20 @@ class TestBadNumbers:
         )
 
 
+def test_a_comparison_field_is_for_documents():
+    for qrels, run in ((QRELS, RUN), (np.array([[1]]), np.array([[1]]))):
+        with pytest.raises(
+            InputError, match=r"^document_comparison_field='id' is for lists of documents; leave it out"
+        ):
+            evaluate(qrels, run, "AP", document_comparison_field="id")
+
+
 class TestBadIds:
     def test_duplicate_documents(self, files):
-        advice = "twice; remove the repeat, or say which one counts: duplicates='first_keep_rank' or 'first_compact'"
+        advice = (
+            "twice; remove the repeat, or say which one counts: duplicates='first_keep_rank' or "
+            "duplicates='first_compact'"
+        )
         refused(InputError, f"query 'q' retrieves document 'a' {advice}", QRELS, {"q": ["a", "x", "a"], "r": []}, "AP")
         refused(
             InputError, f"query 1 retrieves document 5 {advice}", np.array([[1], [2]]), np.array([[1, 2], [5, 5]]), "AP"
@@ -226,7 +241,7 @@ class TestBadIds:
                 evaluate(QRELS, run, "AP")
 
     def test_duplicate_judgements(self, files):
-        advice = "remove one, or say which counts: duplicate_judgements='max' or 'last'"
+        advice = "remove one, or say which counts: duplicate_judgements='max' or duplicate_judgements='last'"
         files("twice.txt", "q 0 a 1\nq 0 b 1\nq 0 a 0\n")
         message = f"twice.txt, line 3: document 'a' is judged twice for query 'q'; {advice}"
         refused(FileFormatError, message, "twice.txt", RUN, "AP")

@@ -11,9 +11,9 @@ from hypothesis import given, strategies as st
 from metrics_core.blocks import REPEAT, MatchedBlock
 from metrics_core.errors import InputError
 from metrics_core.join import join
+from metrics_core.keys import encode_keys
 from metrics_core.policies import Policies
 from metrics_core.sources.ids import NULL, DuplicateJudgementError, IdLists, match_ids
-from metrics_core.trec import encode_keys
 
 NAN = float("nan")
 

@@ -115,7 +115,7 @@ class TestPickling:
         copied = pickle.loads(pickle.dumps(batch))
         assert isinstance(copied, RankedBatch)
         assert copied.score("AP").tolist() == batch.score("AP").tolist()
-        assert (copied.policies, list(copied.query_ids), copied.graded) == (batch.policies, list(batch.query_ids), True)
+        assert (copied.policies, list(copied.query_ids)) == (batch.policies, list(batch.query_ids))
 
     def test_batches_of_arrays_and_documents(self):
         for batch in (

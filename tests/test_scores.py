@@ -63,7 +63,7 @@ class TestAttributes:
 
     def test_repr(self, scores):
         assert repr(scores).splitlines() == [
-            "Scores of 3 queries, policies 'trec_eval'",
+            "Scores of 3 queries, policies trec_eval, order=input, missing=skip",
             f"  AP         {(1 + 7 / 12) / 2:.4f}  (mean, 2 of 3 scored)",
             f"  GMAP       {(1 * 7 / 12) ** 0.5:.4f}  (geometric mean, 2 of 3 scored)",
             "  NumRelRet  3.0000  (sum, 2 of 3 scored)",

@@ -32,6 +32,11 @@ class EvaluatedRun:
         """The judged queries that the run lacks."""
         return [query for query in self.scores.query_ids if query not in self.query_ids]
 
+    @property
+    def unjudged(self) -> frozenset[str]:
+        """The queries of the run without judgements."""
+        return self.query_ids.difference(self.scores.query_ids)
+
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
@@ -64,12 +69,7 @@ def evaluate_files(
     evaluated = []
     for path, name in zip(runs, run_names(runs), strict=True):
         run = read_run(path, n_threads=n_threads)
-        try:
-            scores = evaluate(judgements, run, parsed, policies=policies, n_threads=n_threads)
-        except InputError as error:
-            if str(run.name) in str(error):
-                raise
-            raise InputError(f"{run.name}: {error}") from None
+        scores = evaluate(judgements, run, parsed, policies=policies, n_threads=n_threads)
         evaluated.append(EvaluatedRun(name, path, scores, frozenset(run.query_ids)))
     return Evaluation(qrels, tuple(parsed), policies, tuple(evaluated))
 

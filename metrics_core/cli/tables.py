@@ -15,7 +15,6 @@ from metrics_core.aggregate import Aggregate, AggregateName
 from metrics_core.cli.formats import rounded
 from metrics_core.cli.output import displayable, drawn
 from metrics_core.cli.runs import EvaluatedRun, Evaluation
-from metrics_core.policies import Policies
 
 _BEST = "bold green"
 _QUERIES_NAMED = 3
@@ -56,23 +55,21 @@ def queries_table(run: EvaluatedRun) -> ConsoleRenderable:
 
 
 def notes(evaluation: Evaluation) -> ConsoleRenderable:
-    """The policies, and which judged queries the runs lack."""
+    """The policies, which judged queries the runs lack, and which of theirs are not judged."""
     policies = evaluation.policies
-    lines = [f"{len(evaluation.runs[0].scores)} judged queries; policies {policies_in_words(policies)}"]
+    lines = [f"{len(evaluation.runs[0].scores)} judged queries; policies {policies}"]
     treatment = "left out" if policies.missing == "skip" else "scored as empty rankings"
     lines += [
         f"{run.name} lacks {_some(run.missing)}: {treatment} (missing={policies.missing})"
         for run in evaluation.runs
         if run.missing
     ]
+    lines += [
+        f"{run.name} has {_some(sorted(run.unjudged))} without judgements: left out (unjudged_query=ignore)"
+        for run in evaluation.runs
+        if run.unjudged
+    ]
     return Padding(Text("\n".join(lines), "dim"), (0, 1), expand=False)
-
-
-def policies_in_words(policies: Policies) -> str:
-    """The profile, and what differs from it."""
-    profile = Policies(policies.profile).to_dict()
-    differing = [f", {name}={value}" for name, value in policies.to_dict().items() if value != profile[name]]
-    return policies.profile + "".join(differing)
 
 
 def empty_table(first: str, others: Sequence[str]) -> Table:

@@ -36,10 +36,10 @@ class AnswerExactMatchEvaluator(Evaluator):
         Raises:
             InputError: sides that are empty or do not pair up, or answers that are no strings.
         """
-        golds = gold_answers(ground_truth_answers, predicted_answers)
+        golds, predictions = gold_answers(ground_truth_answers, predicted_answers)
         normalized = self._normalized
         matches = [
             int(normalized(predicted) in map(normalized, gold))
-            for gold, predicted in zip(golds, predicted_answers, strict=True)
+            for gold, predicted in zip(golds, predictions, strict=True)
         ]
         return {"individual_scores": matches, "score": sum(matches) / len(matches)}

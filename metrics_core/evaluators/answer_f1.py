@@ -33,10 +33,10 @@ class AnswerF1Evaluator(Evaluator):
         Returns:
             {"individual_scores": a float from 0 to 1 for each question, "score": their mean}.
         """
-        golds = gold_answers(ground_truth_answers, predicted_answers)
+        golds, predictions = gold_answers(ground_truth_answers, predicted_answers)
         normalized = self._normalized
         scores = [
             max(token_f1(normalized(answer), normalized(predicted)) for answer in gold)
-            for gold, predicted in zip(golds, predicted_answers, strict=True)
+            for gold, predicted in zip(golds, predictions, strict=True)
         ]
         return {"individual_scores": scores, "score": fsum(scores) / len(scores)}

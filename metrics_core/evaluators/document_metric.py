@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import fsum
 from typing import Any
 
-from metrics_core.answers import is_list
 from metrics_core.documents import comparison_value
-from metrics_core.errors import InputError
 from metrics_core.evaluation import evaluate
 from metrics_core.evaluators.serialisation import Evaluator
+from metrics_core.lists import paired
 from metrics_core.metrics import Metric
 from metrics_core.policies import Policies
 from metrics_core.sources.documents import DocumentLists
@@ -61,24 +59,10 @@ class DocumentMetric(Evaluator):
         return {"score": fsum(individual_scores) / len(individual_scores), "individual_scores": individual_scores}
 
 
-def paired_questions(
-    ground_truth_documents: DocumentLists, retrieved_documents: DocumentLists
-) -> tuple[DocumentLists, DocumentLists]:
-    """Both sides as lists, also where they came as arrays or columns of a data frame.
-
-    Raises:
-        InputError: a side that is no list of questions or is empty, or sides that do not pair up.
-    """
-    sides = {"ground_truth_documents": ground_truth_documents, "retrieved_documents": retrieved_documents}
-    for name, side in sides.items():
-        if not is_list(side):
-            raise InputError(f"{name} must be a list of lists of documents, one a question, got {side!r:.80}")
-    ground_truth, retrieved = (side if isinstance(side, Sequence) else list(side) for side in sides.values())
-    if not ground_truth or not retrieved:
-        raise InputError("ground_truth_documents and retrieved_documents must not be empty")
-    if len(ground_truth) != len(retrieved):
-        raise InputError(
-            f"ground_truth_documents has {len(ground_truth)} questions and retrieved_documents {len(retrieved)}; they "
-            "must pair up"
-        )
-    return ground_truth, retrieved
+def paired_questions(ground_truth_documents: DocumentLists, retrieved_documents: DocumentLists) -> list[DocumentLists]:
+    """Both sides, checked as `paired` does."""
+    return paired(
+        "lists of documents",
+        ground_truth_documents=ground_truth_documents,
+        retrieved_documents=retrieved_documents,
+    )

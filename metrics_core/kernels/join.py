@@ -48,8 +48,8 @@ def match_ids(
         judged_grades: as long as judged_ids.
         has_null: the id -1 matches nothing, not even itself.
         keep: KEEP_ERROR, KEEP_MAX or KEEP_LAST.
-        grades: (q, width) NaN on entry; the judgement of each retrieved document on return.
-        judged: (q, n_judged) NaN on entry; the judgements that count on return.
+        grades: (q, width) NaN on entry, or as an earlier call left it; each retrieved document's judgement on return.
+        judged: (q, n_judged) the same; the judgements that count on return.
         repeat_of: (q, width) -1 on entry, the position of the first equal document on return; may have no cells, and
             repeats are only counted.
         refused: (2,) -1 on entry; under KEEP_ERROR the place in `rows` and the position of a second judgement.

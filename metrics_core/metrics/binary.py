@@ -31,9 +31,9 @@ def recall(grades, n_retrieved, ideal, rel, cutoff, params, out):
 
 def capped_recall(grades, n_retrieved, ideal, rel, cutoff, params, out):
     for q in range(grades.shape[0]):
-        n_found = min(count_relevant(ideal[q], rel), cutoff)
-        if n_found > 0:
-            out[q] = count_relevant(grades[q, : min(cutoff, n_retrieved[q])], rel) / n_found
+        most = min(count_relevant(ideal[q], rel), cutoff)
+        if most > 0:
+            out[q] = count_relevant(grades[q, : min(cutoff, n_retrieved[q])], rel) / most
 
 
 def r_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):

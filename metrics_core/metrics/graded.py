@@ -10,7 +10,7 @@ import numpy as np
 
 from metrics_core.metrics import gains
 from metrics_core.metrics.metric import Metric
-from metrics_core.metrics.parameters import REL as POLICY_REL, Choice, Number, Parameter, gain_table
+from metrics_core.metrics.parameters import REL, Choice, Number, Parameter, gain_table
 
 
 def discount_table(length):
@@ -65,10 +65,10 @@ def rank_biased_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
         out[q] = (1.0 - p) * total
 
 
-REL = Parameter("rel", None, "lower grades gain nothing")
+GAINING_REL = Parameter("rel", None, "lower grades gain nothing")
 DCG_PARAMETERS = (
     Parameter("dcg", "log2", "gain grade ('log2') or 2^grade - 1 ('exp-log2')", Choice(("log2", "exp-log2"))),
-    REL,
+    GAINING_REL,
     Parameter("gains", None, "the gain of some grades, the others being their own", gain_table),
 )
 MAX_REL = "the highest grade of the scale"
@@ -120,7 +120,7 @@ RBP = Metric(
     source="Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 2008",
     parameters=(
         Parameter("p", definition="persistence", check=Number(above=0, below=1), example=0.8),
-        POLICY_REL,
+        REL,
         Parameter("max_rel", None, f"{MAX_REL}, for graded gains", Number(above=0)),
     ),
     exclusive=("rel", "max_rel"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from metrics_core.aggregate import AggregateName
 from metrics_core.blocks import BoolArray, FloatArray, GradeBlock, IntArray
 from metrics_core.compile import run
 from metrics_core.errors import MetricNameError, MetricsError, PolicyError
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 Kernel: TypeAlias = Callable[..., None]
 Gain: TypeAlias = Callable[[FloatArray, float, Mapping[str, Any]], FloatArray]
-Aggregate: TypeAlias = Literal["mean", "sum", "geometric mean"]
 Reads: TypeAlias = Literal["relevance", "grades", "everything"]
 After: TypeAlias = Literal["none", "optional cutoff", "cutoff", "recall"]
 
@@ -83,7 +83,7 @@ class Metric:
     source: str = ""
     parameters: tuple[Parameter, ...] = (REL,)
     after: After = "optional cutoff"
-    aggregate: Aggregate = "mean"
+    aggregate: AggregateName = "mean"
     gain: Gain | None = None
     gain_of_ideal: bool = False
     expected: Kernel | Literal["same", "mean gains"] | None = None
@@ -99,7 +99,7 @@ class Metric:
             raise MetricNameError(
                 f"name must be letters, digits and underscores beginning with a letter, got {self.name!r}"
             )
-        for name, choices in (("after", After), ("aggregate", Aggregate), ("reads", Reads)):
+        for name, choices in (("after", After), ("aggregate", AggregateName), ("reads", Reads)):
             if getattr(self, name) not in get_args(choices):
                 listed = ", ".join(map(repr, get_args(choices)))
                 raise MetricNameError(f"{name} of {self.name} must be one of {listed}, got {getattr(self, name)!r}")
@@ -187,7 +187,7 @@ class Metric:
         """The score of each query of a block; a query without relevant documents scores what the kernel says, 0.
 
         Args:
-            block: with tie_ends if and only if ties="expected".
+            block: with tie_ends only where ties="expected" and documents tie.
             policies: their default_rel and ties are used here; `no_relevant` is the caller's, by `without_relevant`.
 
         Returns:
@@ -196,6 +196,7 @@ class Metric:
         Raises:
             MetricNameError: a required parameter or cutoff is not bound.
             PolicyError: ties="expected" and the metric does not allow it.
+            InputError: a grade above max_rel, or too large for an exponential gain.
             MetricsError: numba cannot compile the kernel.
         """
         self.check_complete()

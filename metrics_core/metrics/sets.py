@@ -10,7 +10,7 @@ from metrics_core.metrics.metric import Metric
 from metrics_core.metrics.parameters import REL, Number, Parameter
 
 
-def count_relevant(grades, rel):
+def count_relevant(grades, rel):  # as in binary.py: numba's cache watches one file a kernel, see compile.compiled
     n_relevant = 0
     for i in range(grades.size):
         if grades[i] >= rel:  # never for NaN, the unjudged

@@ -40,7 +40,7 @@ def _mean_gains(gains, n_retrieved, tie_ends, means):
             start = end
 
 
-def count_relevant(grades, rel):
+def count_relevant(grades, rel):  # as in binary.py: numba's cache watches one file a kernel, see compile.compiled
     n_relevant = 0
     for i in range(grades.size):
         if grades[i] >= rel:
@@ -71,9 +71,9 @@ def recall(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
 
 def capped_recall(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
     for q in range(grades.shape[0]):
-        n_found = min(count_relevant(ideal[q], rel), cutoff)
-        if n_found > 0:
-            out[q] = expected_hits(grades[q, : n_retrieved[q]], tie_ends[q], rel, cutoff) / n_found
+        most = min(count_relevant(ideal[q], rel), cutoff)
+        if most > 0:
+            out[q] = expected_hits(grades[q, : n_retrieved[q]], tie_ends[q], rel, cutoff) / most
 
 
 def r_precision(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -118,7 +118,7 @@ class ArraySource:
     judged: IdArrays
     retrieved: IdArrays
     policies: Policies
-    releases_gil: bool = True
+    releases_gil: ClassVar[bool] = True
 
     @property
     def n_judged(self) -> IntArray:
@@ -149,7 +149,7 @@ class ArraySource:
             row = rows[error.place]
             raise InputError(
                 f"query {self.query_ids[row]!r} judges document {judged.ids[judged.starts[row] + error.position]} "
-                "twice; remove one, or say which counts: duplicate_judgements='max' or 'last'"
+                "twice; remove one, or say which counts: duplicate_judgements='max' or duplicate_judgements='last'"
             ) from None
         n_retrieved = retrieved.lengths[rows]
         if self.retrieved.scores is None:

@@ -13,9 +13,9 @@ import numpy as np
 from metrics_core.blocks import BoolArray, FloatArray, IntArray, MatchedBlock, pad
 from metrics_core.documents import DocumentLike, comparison_value, comparison_values
 from metrics_core.errors import InputError
+from metrics_core.numbers import finite_floats
 from metrics_core.policies import Policies
 from metrics_core.sources.ids import NULL, DuplicateJudgementError, IdLists, match_ids
-from metrics_core.sources.numbers import finite_floats
 
 DocumentLists = Sequence[Sequence[DocumentLike]]
 
@@ -88,8 +88,8 @@ class DocumentSource:
             yield
         except (AttributeError, TypeError):
             for name, lists in (
-                ("ground_truth_documents", self.ground_truth),
-                ("retrieved_documents", self.retrieved),
+                ("ground truth", self.ground_truth),
+                ("retrieved documents", self.retrieved),
             ):
                 for question, documents in zip(self.query_ids, lists, strict=True):
                     _check_documents(name, question, documents)
@@ -150,7 +150,7 @@ class DocumentSource:
         value = self._flat_values(self.ground_truth, rows.tolist())[place]
         return InputError(
             f"question {self.query_ids[row]!r} has the ground-truth document {value!r} twice; remove one, or say which "
-            "counts: duplicate_judgements='max' or 'last'"
+            "counts: duplicate_judgements='max' or duplicate_judgements='last'"
         )
 
     def _match_by_ids(self, rows: IntArray, n_judged: IntArray, n_retrieved: IntArray) -> MatchedBlock:
@@ -248,14 +248,12 @@ class DocumentSource:
 
 def _check_documents(name: str, question: object, documents: object) -> None:
     if isinstance(documents, (str, bytes)) or not isinstance(documents, Iterable) or not isinstance(documents, Sized):
-        raise InputError(
-            f"{name} must hold a list of documents a question, got {_shown(documents)} for question {question!r}"
-        )
+        raise InputError(f"the {name} of question {question!r} must be a list of documents, got {_shown(documents)}")
     for document in documents:
         if not all(hasattr(document, attribute) for attribute in ("content", "id", "meta", "score")):
             raise InputError(
-                f"{name} must hold documents, with content, id, meta and score; got {_shown(document)} in question "
-                f"{question!r}"
+                f"the {name} of question {question!r} must be documents, with content, id, meta and score; got "
+                f"{_shown(document)}"
             )
 
 

@@ -66,10 +66,9 @@ def match_ids(
     """
     grades = np.full((rows.size, int(retrieved.lengths[rows].max(initial=0))), np.nan)
     grades_of_judged = np.full((rows.size, int(judged.lengths[rows].max(initial=0))), np.nan)
-    repeat_of = np.empty((0, 0), np.int32)
     refused = np.full(2, -1)
 
-    def run() -> int:
+    def matched(repeat_of: Int32Array) -> int:
         return _match_ids(
             rows,
             judged.ids,
@@ -87,11 +86,11 @@ def match_ids(
             refused,
         )
 
-    n_repeats = run()
+    n_repeats = matched(np.empty((0, 0), np.int32))
     if refused[0] >= 0:
         raise DuplicateJudgementError(int(refused[0]), int(refused[1]))
     if not n_repeats:
         return grades, grades_of_judged, None
     repeat_of = np.full(grades.shape, -1, np.int32)
-    run()
+    matched(repeat_of)  # writes the same grades again; repeats are rare, and noting them at once would slow the rest
     return grades, grades_of_judged, repeat_of

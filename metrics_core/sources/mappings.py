@@ -13,35 +13,36 @@ import numpy as np
 from metrics_core.blocks import FloatArray, Int32Array, IntArray, KeyTable, MatchedBlock, pad
 from metrics_core.compile import compiled
 from metrics_core.kernels.join import locate
-from metrics_core.sources.numbers import finite_floats
-from metrics_core.trec import encode_keys
+from metrics_core.keys import encode_keys
+from metrics_core.numbers import finite_floats
 
 Id: TypeAlias = Any  # str, bytes or int; one kind in both
-Judgements: TypeAlias = Mapping[Id, Mapping[Id, float]]
-ScoredRankings: TypeAlias = Mapping[Id, Mapping[Id, float]]
-RankedLists: TypeAlias = Mapping[Id, Sequence[Id]]
+Mappings: TypeAlias = Mapping[Id, Mapping[Id, float]]
 
 _locate = compiled(locate)
 
 
-class MappingSource:
-    """Dicts of judgements and of scored documents.
+class _Mappings:
+    """Dicts of judgements and of rankings.
 
     Args:
         query_ids: the judged queries, in the order of the results.
         qrels: {query: {document: grade}}.
-        run: {query: {document: score}}; queries of query_ids that it lacks have an empty ranking.
-
+        run: the ranking of each query; queries of query_ids that it lacks have an empty one.
     """
 
     releases_gil = False
 
-    def __init__(self, query_ids: Sequence[Id], qrels: Judgements, run: ScoredRankings) -> None:
+    def __init__(self, query_ids: Sequence[Id], qrels: Mappings, run: Mapping[Id, Any]) -> None:
         self.query_ids = query_ids
         self.judgements = [qrels[query] for query in query_ids]
-        self.rankings = [run.get(query, {}) for query in query_ids]
+        self.rankings: list[Any] = [run.get(query, {}) for query in query_ids]
         self.n_judged: IntArray = np.fromiter(map(len, self.judgements), np.int64, len(query_ids))
         self.n_retrieved: IntArray = np.fromiter(map(len, self.rankings), np.int64, len(query_ids))
+
+
+class MappingSource(_Mappings):
+    """Dicts of judgements and of scored documents, {query: {document: score}}."""
 
     def match(self, rows: IntArray) -> MatchedBlock:
         """The judgements of the queries at `rows`, matched to their retrieved documents.
@@ -77,23 +78,8 @@ class MappingSource:
         return repr(list(self.rankings[row])[position])
 
 
-class RankedListSource:
-    """Dicts of judgements and of documents in rank order.
-
-    Args:
-        query_ids: the judged queries, in the order of the results.
-        qrels: {query: {document: grade}}.
-        run: {query: [document, ...]}; queries of query_ids that it lacks have an empty ranking.
-    """
-
-    releases_gil = False
-
-    def __init__(self, query_ids: Sequence[Id], qrels: Judgements, run: RankedLists) -> None:
-        self.query_ids = query_ids
-        self.judgements = [qrels[query] for query in query_ids]
-        self.rankings = [run.get(query, ()) for query in query_ids]
-        self.n_judged: IntArray = np.fromiter(map(len, self.judgements), np.int64, len(query_ids))
-        self.n_retrieved: IntArray = np.fromiter(map(len, self.rankings), np.int64, len(query_ids))
+class RankedListSource(_Mappings):
+    """Dicts of judgements and of documents in rank order, {query: [document, ...]}."""
 
     def match(self, rows: IntArray) -> MatchedBlock:
         """The judgements of the queries at `rows`, matched to their retrieved documents."""
@@ -125,11 +111,12 @@ def _numbers(
     )
 
 
-def _look_up(judgements: Sequence[Mapping[Id, float]], rankings: Sequence[Iterable[Id]], n: IntArray) -> FloatArray:
-    grades = chain.from_iterable(
-        map(judgement.get, ranking, repeat(nan)) for judgement, ranking in zip(judgements, rankings, strict=True)
+def _look_up(tables: Sequence[Mapping[Id, float]], keys: Sequence[Iterable[Id]], n: IntArray) -> FloatArray:
+    """(n_tables, longest) the number that each table has for each of its keys, NaN for none; n: (n_tables,) keys."""
+    numbers = chain.from_iterable(
+        map(table.get, wanted, repeat(nan)) for table, wanted in zip(tables, keys, strict=True)
     )
-    return pad(np.fromiter(grades, np.float64, int(n.sum())), n, nan)
+    return pad(np.fromiter(numbers, np.float64, int(n.sum())), n, nan)
 
 
 def _repeats(rankings: Sequence[Sequence[Id]], shape: tuple[int, int]) -> Int32Array | None:

@@ -27,7 +27,10 @@ EVALUATE = ("evaluate", "qrels.txt", "first.run")
         ((*EVALUATE, "-m", "zzz"), "unknown metric 'zzz'; 'metrics-core metrics' lists those there are"),
         ((*EVALUATE, "-m", "nDCG@0"), "cutoff in 'nDCG@0' must be a positive integer, got '0'"),
         ((*EVALUATE, "-m", "Bpref", "--ties", "expected"), "Bpref has no exact value"),
-        ((*EVALUATE, "--missing", "error"), "first.run: the run lacks query 'q10'; --missing zero scores"),
+        (
+            (*EVALUATE, "--missing", "error"),
+            "first.run lacks query 'q10'; --missing zero scores such queries 0, --missing skip leaves",
+        ),
         ((*EVALUATE, "--default-rel", "nan"), "default_rel must be a number, got nan"),
         (("evaluate", "absent.txt", "first.run"), "absent.txt: No such file or directory"),
         (("evaluate", "qrels.txt", "."), ".: Is a directory"),

@@ -113,6 +113,13 @@ def test_table_names_a_few_of_many_missing_queries(cli, folder):
     assert "first.run lacks queries n0, n1, n2 and 2 more" in out
 
 
+def test_unjudged_queries_are_named(cli, folder):
+    with (folder / "first.run").open("a") as run:
+        run.write("q99 Q0 a 1 1 first\n")
+    out = cli("evaluate", "qrels.txt", "first.run", "--format", "table").out
+    assert "first.run has query q99 without judgements: left out (unjudged_query=ignore)" in out
+
+
 def test_trec_format_is_trec_evals_with_topics_in_the_order_of_their_bytes(cli):
     metrics = ("-m", "recip_rank", "-m", "num_rel_ret", "-m", "num_q", "-m", "gm_map", "-m", "AP(rel=2)")
     result = cli("evaluate", "qrels.txt", "second.run", "--format", "trec", "--per-query", *metrics)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 A, B, C = (Document(content=content) for content in "abc")
+SIDES = {"ground_truth_documents": "ground truth", "retrieved_documents": "retrieved documents"}
 NDCG = evaluators.DocumentNDCGEvaluator()
 EVERY = [getattr(evaluators, case.values[0])(**case.values[1]) for case in EVALUATORS]
 
@@ -38,13 +39,14 @@ def evaluator(name: str, parameters: dict[str, Any]) -> Any:
 @every_evaluator
 @pytest.mark.parametrize("lists", [([], []), ([[A]], []), ([], [[A]])])
 def test_no_questions(evaluator: Any, lists: Any) -> None:
-    assert message(evaluator.run, *lists) == "ground_truth_documents and retrieved_documents must not be empty"
+    empty = "retrieved_documents" if lists[0] else "ground_truth_documents"
+    assert message(evaluator.run, *lists) == f"{empty} must not be empty"
 
 
 @every_evaluator
 def test_unequal_numbers_of_questions(evaluator: Any) -> None:
     assert message(evaluator.run, [[A], [A], [A]], [[A], [A]]) == (
-        "ground_truth_documents has 3 questions and retrieved_documents 2; they must pair up"
+        "ground_truth_documents has 3 questions and retrieved_documents has 2 questions; they must pair up"
     )
 
 
@@ -115,7 +117,7 @@ def test_what_is_no_list_of_documents(side: str, bad: Any) -> None:
     sides[side] = [[A], bad]
     for evaluator in EVERY:
         assert message(evaluator.run, **sides) == (
-            f"{side} must hold a list of documents a question, got {bad!r:.60} ({type(bad).__name__}) for question 1"
+            f"the {SIDES[side]} of question 1 must be a list of documents, got {bad!r:.60} ({type(bad).__name__})"
         )
 
 
@@ -137,17 +139,15 @@ def test_what_is_no_document(side: str, documents: Any, bad: Any) -> None:
     for evaluator in EVERY:
         words = message(evaluator.run, **sides)
         assert words == (
-            f"{side} must hold documents, with content, id, meta and score; got {bad!r:.60} ({type(bad).__name__}) "
-            "in question 1"
+            f"the {SIDES[side]} of question 1 must be documents, with content, id, meta and score; got {bad!r:.60} "
+            f"({type(bad).__name__})"
         )
 
 
 def test_documents_without_lists_around_them() -> None:
     for evaluator in EVERY:
         words = message(evaluator.run, [A, B], [A, B])
-        assert words == (
-            f"ground_truth_documents must hold a list of documents a question, got {A!r:.60} (Document) for question 0"
-        )
+        assert words == (f"the ground truth of question 0 must be a list of documents, got {A!r:.60} (Document)")
 
 
 def test_arrays_of_questions_are_taken_as_lists() -> None:

@@ -1,0 +1,98 @@
+"""Ids of documents and queries as byte strings in one buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import TypeAlias, TypeGuard, TypeVar, cast
+
+import numpy as np
+
+from metrics_core.blocks import Int32Array, IntArray, KeyTable
+from metrics_core.errors import InputError
+
+Id: TypeAlias = str | bytes
+
+_T = TypeVar("_T")
+
+
+def file_keys(ids: Iterable[Id]) -> KeyTable:
+    """Ids as they stand in a file: what is read from one and decoded gives the same bytes again."""
+    ids = list(ids)
+    if _only(ids, str):
+        try:
+            return _encode(ids)
+        except UnicodeEncodeError as error:
+            raise InputError(f"id {error.object!r} has no form in bytes: {error.reason}") from None
+    if _only(ids, bytes):
+        return _key_table(ids)
+    kinds = ", ".join(sorted({type(key).__name__ for key in ids}))
+    odd = next((key for key in ids if not isinstance(key, (str, bytes))), ids[0])
+    raise InputError(f"ids must be all str or all bytes, got {kinds} ({odd!r})")
+
+
+def encode_keys(keys: Sequence[object]) -> KeyTable:
+    """Ids as byte strings that compare as trec_eval compares them, to settle ties.
+
+    Args:
+        keys: all str (their UTF-8 bytes; what `surrogateescape` stands for becomes the byte it was), all bytes, or
+            all integers (their decimal text, as they would stand in a file).
+
+    Raises:
+        InputError: keys of several kinds.
+    """
+    if _only(keys, str):
+        try:
+            return _encode(keys)
+        except UnicodeEncodeError:
+            return _key_table([_encode_any(key) for key in keys])
+    if _only(keys, bytes):
+        return _key_table(keys)
+    if all(issubclass(kind, Integral) for kind in set(map(type, keys))):
+        return _encode([str(int(key)) for key in cast("Sequence[int]", keys)])
+    kinds = ", ".join(sorted({type(key).__name__ for key in keys}))
+    raise InputError(f"ids of mixed types have no order: {kinds}; make them one type")
+
+
+def _only(keys: Sequence[object], kind: type[_T]) -> TypeGuard[Sequence[_T]]:
+    return all(issubclass(key_type, kind) for key_type in set(map(type, keys)))
+
+
+def _encode(texts: Sequence[str]) -> KeyTable:
+    joined = "".join(texts)
+    if joined.isascii():
+        return _key_table_of(joined.encode("ascii"), texts)
+    return _key_table([text.encode("utf-8", "surrogateescape") for text in texts])
+
+
+def _encode_any(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _key_table(keys: Sequence[bytes]) -> KeyTable:
+    return _key_table_of(b"".join(keys), keys)
+
+
+def _key_table_of(joined: bytes, keys: Sequence[str] | Sequence[bytes]) -> KeyTable:
+    lengths = np.fromiter(map(len, keys), np.int32, len(keys))
+    # Of a bytearray, so that the array can be written to like all others: numba compiles once more for read-only ones.
+    return KeyTable(np.frombuffer(bytearray(joined), np.uint8), starts_of(lengths), lengths)
+
+
+def starts_of(lengths: Int32Array | IntArray) -> IntArray:
+    """(n,) where strings of these lengths begin that lie one after the other."""
+    starts = np.cumsum(lengths, dtype=np.int64)
+    starts -= lengths
+    return starts
+
+
+def decode_keys(keys: KeyTable) -> list[str]:
+    """The ids as text: UTF-8, other bytes by `surrogateescape`, so that different bytes stay different."""
+    blob = keys.blob.data
+    ends = (keys.starts + keys.lengths).tolist()
+    return [
+        str(blob[start:end], "utf-8", "surrogateescape") for start, end in zip(keys.starts.tolist(), ends, strict=True)
+    ]
