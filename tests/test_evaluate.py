@@ -214,10 +214,9 @@ class TestBadNumbers:
 
 
 def test_a_comparison_field_is_for_documents():
+    message = r"^document_comparison_field='id' is for lists of documents; leave it out"
     for qrels, run in ((QRELS, RUN), (np.array([[1]]), np.array([[1]]))):
-        with pytest.raises(
-            InputError, match=r"^document_comparison_field='id' is for lists of documents; leave it out"
-        ):
+        with pytest.raises(InputError, match=message):
             evaluate(qrels, run, "AP", document_comparison_field="id")
 
 
