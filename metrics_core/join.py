@@ -11,6 +11,8 @@ from metrics_core.kernels import join as kernels
 from metrics_core.kernels.bytes import order_groups_descending
 from metrics_core.policies import Policies
 
+_LARGEST_GRADE = 1e300
+
 _order_by_score = compiled(kernels.order_by_score)
 _order_groups_descending = compiled(order_groups_descending)
 _place_ties = compiled(kernels.place_ties)
@@ -22,10 +24,13 @@ def join(source: Source, rows: IntArray, policies: Policies) -> GradeBlock:
     """The grades at ranks, and the ideal order, of the queries at `rows`.
 
     Raises:
-        InputError: a document twice in a ranking, or equal scores, where the policies refuse them.
+        InputError: a document twice in a ranking, or equal scores, where the policies refuse them; a huge grade.
     """
     matched = source.match(rows)
     ideal = _ideal(matched.judged)
+    if ideal.shape[1] and np.fmax.reduce(ideal[:, 0], initial=0) > _LARGEST_GRADE:
+        query = source.query_ids[rows[np.nanargmax(ideal[:, 0])]]
+        raise InputError(f"a grade of query {query!r} is above {_LARGEST_GRADE:g}: its sums would overflow")
     grades, n_retrieved = matched.grades, matched.n_retrieved
     scores = matched.scores if policies.order == "score" else None
     if scores is not None and policies.score_dtype == "float32":

@@ -13,6 +13,7 @@ import numpy as np
 
 from metrics_core.blocks import BoolArray, Source
 from metrics_core.errors import InputError
+from metrics_core.lists import is_list
 from metrics_core.metrics import Metric
 from metrics_core.policies import Policies
 from metrics_core.sources.arrays import ArraySource, IdArrays
@@ -62,16 +63,18 @@ def pair(
         )
     if isinstance(qrels, IdArrays) and isinstance(run, IdArrays):
         resolved = Policies.resolve(policies, default="trec_eval")
-        resolved.refuse("integer arrays", "empty_key", "drop_identical_ids")
+        resolved.refuse("integer arrays", "empty_key", "drop_identical_ids", "missing", "unjudged_query")
         return _pair_arrays(qrels, run, resolved, query_ids)
     if _is_lists(qrels) and _is_lists(run):
         resolved = Policies.resolve(policies, default="haystack").for_rankings_without_scores()
-        resolved.refuse("lists of documents", "drop_identical_ids")
+        resolved.refuse("lists of documents", "drop_identical_ids", "missing", "unjudged_query")
         names = _positional_ids(query_ids, len(qrels), len(run))
         source = DocumentSource(names, qrels, run, document_comparison_field, resolved, _needs(metrics, resolved))
         return Pairing(source, resolved, np.zeros(len(names), np.bool_))
     resolved = Policies.resolve(policies, default="trec_eval")
     resolved.refuse("ids of documents", "empty_key")
+    if resolved.order == "input":
+        resolved.refuse("rankings in input order", "ties", "score_dtype")
     if qrels == "-" and run == "-":
         raise InputError("qrels and run cannot both be standard input ('-')")
     if isinstance(qrels, (str, os.PathLike)):
@@ -205,6 +208,8 @@ def _kind_of_id(what: str, one: Any) -> str:
 
 
 def _chosen(query_ids: Sequence[Any], judged: Sequence[Any]) -> list[Any]:
+    if not is_list(query_ids):
+        raise InputError(f"query_ids must be a list of ids, got {query_ids!r:.80}")
     known = set(judged)
     names = list(query_ids)
     unknown = [name for name in names if name not in known]
@@ -222,6 +227,8 @@ def _positional_ids(query_ids: Sequence[Any] | None, n_qrels: int, n_run: int) -
         raise InputError(f"qrels have {n_qrels} queries and run {n_run}; they must pair up")
     if query_ids is None:
         return range(n_qrels)
+    if not is_list(query_ids):
+        raise InputError(f"query_ids must be a list of ids, got {query_ids!r:.80}")
     if len(query_ids) != n_qrels:
         raise InputError(f"query_ids must name each of the {n_qrels} queries, got {len(query_ids)}")
     if len(set(query_ids)) < n_qrels:

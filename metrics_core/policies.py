@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from math import inf, isnan
 from typing import Any, Literal, get_args
 
@@ -99,15 +99,20 @@ class Policies:
     nan: NanScore = _PROFILE
     default_rel: float = _PROFILE
     drop_identical_ids: bool = _PROFILE
+    _given: frozenset[str] | None = field(default=None, compare=False)  # explicit choices, which replace() hands on
 
     def __post_init__(self) -> None:
         if self.profile not in PROFILES:
             raise PolicyError(f"profile must be one of {_listed(tuple(PROFILES))}, got {self.profile!r}")
+        given = frozenset(name for name in PROFILES[self.profile] if getattr(self, name) is not _PROFILE)
         for name, default in PROFILES[self.profile].items():
             if getattr(self, name) is _PROFILE:
                 object.__setattr__(self, name, default)
             if name in _CHOICES and getattr(self, name) not in _CHOICES[name]:
                 raise PolicyError(f"{name} must be one of {_listed(_CHOICES[name])}, got {getattr(self, name)!r}")
+        if self._given is not None:
+            given = self._given | self._own().keys()
+        object.__setattr__(self, "_given", given)
         if isinstance(self.default_rel, bool) or not isinstance(self.default_rel, (int, float)):
             raise PolicyError(f"default_rel must be a number, got {self.default_rel!r}")
         if isnan(self.default_rel):
@@ -130,7 +135,7 @@ class Policies:
         """These policies for lists in rank order: `order` is "input".
 
         Raises:
-            PolicyError: a policy about scores differs from the profile's, which could only be ignored.
+            PolicyError: a policy about scores was given explicitly, which could only be ignored.
         """
         self.refuse("rankings without scores", "ties", "score_dtype")
         if self.order == "input":
@@ -139,18 +144,19 @@ class Policies:
         return replace(self, order="input")
 
     def refuse(self, what: str, *names: str) -> None:
-        """Refuses policies that cannot apply to what is at hand; a profile's own choice is ignored.
+        """Refuses policies that cannot apply to what is at hand, if they were given; a profile's own are ignored.
 
         Raises:
-            PolicyError: one of them differs from the profile's.
+            PolicyError: one of them was given.
         """
-        for name, value in self._own().items():
-            if name in names:
-                raise PolicyError(f"{name}={value!r} cannot apply to {what}; leave it out")
+        assert self._given is not None
+        for name in names:
+            if name in self._given:
+                raise PolicyError(f"{name}={getattr(self, name)!r} cannot apply to {what}; leave it out")
 
     def to_dict(self) -> dict[str, Any]:
         """Profile and every policy by name, as plain values."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "_given"}
 
     def __str__(self) -> str:
         return self.profile + "".join(f", {name}={value}" for name, value in self._own().items())

@@ -6,6 +6,7 @@ the places where the query changes. Only the documents' ids are kept of the text
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -330,6 +331,8 @@ def _read(kind: type[_D], path: PathLike, layout: _Layout, n_threads: int | None
 @contextmanager
 def _opened(path: PathLike) -> Iterator[io.BufferedIOBase]:
     """A binary file, decompressed if it begins as gzip does; standard input is read to its end and left open."""
+    if path == "-" and sys.stdin is None:  # where the caller has closed it
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard input")
     with io.BufferedReader(io.BytesIO(sys.stdin.buffer.read())) if path == "-" else Path(path).open("rb") as file:
         if file.peek(2)[:2] != _GZIP:
             yield file
@@ -360,11 +363,12 @@ def _settle_layout(text: ByteArray, layout: _Layout, name: str) -> _Layout:
     """Blanks a byte order mark and BEIR's header out of the first block; the header decides the layout of qrels."""
     if text[:3].tobytes() == _BOM:
         text[:3] = ord(" ")
+    content = text.tobytes()
     end = 0
     line = b""
-    while end < text.size and not line.strip():
-        begin, end = end, end + int(np.argmax(text[end:] == ord("\n"))) + 1
-        line = text[begin:end].tobytes()
+    while end < len(content) and not line.strip():
+        begin, end = end, content.index(b"\n", end) + 1
+        line = content[begin:end]
     if b"\r" in line.strip(_SPACE) and end == text.size:
         raise FileFormatError(f"{name}: lines end in carriage returns only; end them in line feeds")
     if layout is _QRELS and line.lower().replace(b"_", b"-").split() == [b"query-id", b"corpus-id", b"score"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -17,8 +18,8 @@ _WIDTH_ELSEWHERE = 100  # columns of tables that go to no terminal
 
 
 def on_terminal() -> bool:
-    """Whether standard output is a terminal."""
-    return sys.stdout.isatty()
+    """Whether standard output is a terminal; it is None where the caller has closed it."""
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def write(text: str, path: Path | None = None) -> None:
@@ -33,8 +34,14 @@ def write(text: str, path: Path | None = None) -> None:
     """
     encoded = text.encode("utf-8", "surrogateescape")
     if path is not None:
-        path.write_bytes(encoded)
+        try:
+            path.write_bytes(encoded)
+        except OSError as error:
+            error.filename = path
+            raise
         return
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output")
     sys.stdout.flush()
     try:
         sys.stdout.buffer.write(encoded)
@@ -63,7 +70,7 @@ def drawn(*renderables: RenderableType, plain: bool = False) -> str:
         file=StringIO(),
         force_terminal=coloured,
         color_system="auto" if coloured else None,
-        width=None if on_terminal() or os.environ.get("COLUMNS") else _WIDTH_ELSEWHERE,
+        width=None if on_terminal() or os.environ.get("COLUMNS", "0") != "0" else _WIDTH_ELSEWHERE,
         markup=False,
         emoji=False,
         highlight=False,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 
 from metrics_core.cli.output import displayable
@@ -86,10 +87,8 @@ def run_names(paths: Sequence[str]) -> list[str]:
             break
         for path in ambiguous:
             depths[path] += 1
-    seen: Counter[str] = Counter()
-    numbered = []
+    numbered: list[str] = []
     for path in paths:
-        name = names[path]
-        seen[name] += 1
-        numbered.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        candidates = chain([names[path]], (f"{names[path]} ({n})" for n in count(2)))
+        numbered.append(next(name for name in candidates if name not in numbered))
     return numbered

@@ -8,7 +8,7 @@ from typing import Any
 
 from metrics_core.documents import comparison_values
 from metrics_core.errors import InputError
-from metrics_core.evaluators.document_metric import DocumentMetric
+from metrics_core.evaluators.document_metric import DocumentMetric, paired_questions
 from metrics_core.metrics import Metric, SetR, Success
 from metrics_core.policies import Policies
 from metrics_core.sources.documents import DocumentLists
@@ -65,16 +65,14 @@ class DocumentRecallEvaluator(DocumentMetric):
 
     def run(self, ground_truth_documents: DocumentLists, retrieved_documents: DocumentLists) -> dict[str, Any]:
         """As the other evaluators' `run`; warns of questions that score 0 because a side has no value to compare."""
-        result = super().run(ground_truth_documents, retrieved_documents)
+        sides = paired_questions(ground_truth_documents, retrieved_documents)
+        result = super().run(*sides)
         values = comparison_values(self.document_comparison_field)
         without = [
             question
             for question, score in enumerate(result["individual_scores"])
             if score == 0.0
-            and not all(
-                any(value not in (None, "") for value in values(side[question]))
-                for side in (ground_truth_documents, retrieved_documents)
-            )
+            and not all(any(value not in (None, "") for value in values(side[question])) for side in sides)
         ]
         if without:
             _logger.warning(

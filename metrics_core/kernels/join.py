@@ -58,9 +58,10 @@ def match_ids(
     widest = 0
     for q in range(rows.size):
         widest = max(widest, judged_lengths[rows[q]] + retrieved_lengths[rows[q]])
-    n_slots = 16
+    n_slots, shift = 16, 60
     while n_slots < 2 * widest:
         n_slots *= 2
+        shift -= 1
     table_stamp = np.zeros(n_slots, np.int64)
     table_key = np.empty(n_slots, np.int64)
     table_grade = np.empty(n_slots, np.float64)
@@ -106,7 +107,7 @@ def match_ids(
         for j in range(n_judged):
             if has_null and ids[j] == -1:
                 continue
-            slot = _slot(ids[j], table_stamp, table_key, q + 1)
+            slot = _slot(ids[j], table_stamp, table_key, q + 1, shift)
             if table_stamp[slot] != q + 1:
                 table_stamp[slot] = q + 1
                 table_key[slot] = ids[j]
@@ -120,7 +121,7 @@ def match_ids(
         for j in range(n_judged):
             if has_null and ids[j] == -1:
                 continue
-            slot = _slot(ids[j], table_stamp, table_key, q + 1)
+            slot = _slot(ids[j], table_stamp, table_key, q + 1, shift)
             if table_place[slot] == -1:  # the first judgement of this document
                 table_place[slot] = -2
                 judged[q, n_unique] = table_grade[slot]
@@ -128,7 +129,7 @@ def match_ids(
         for i in range(n):
             if has_null and row[i] == -1:
                 continue
-            slot = _slot(row[i], table_stamp, table_key, q + 1)
+            slot = _slot(row[i], table_stamp, table_key, q + 1, shift)
             if table_stamp[slot] != q + 1:
                 table_stamp[slot] = q + 1
                 table_key[slot] = row[i]
@@ -155,11 +156,11 @@ def _has_repeat(row: IntArray, slot_of: UInt16Array) -> bool:
     return False
 
 
-def _slot(key: int, stamps: IntArray, keys: IntArray, stamp: int) -> np.uint64:
-    mask = stamps.size - 1
-    slot = ((np.uint64(key) * _HASH) >> np.uint64(20)) & np.uint64(mask)
+def _slot(key: int, stamps: IntArray, keys: IntArray, stamp: int, shift: int) -> np.uint64:
+    mask = np.uint64(stamps.size - 1)
+    slot = (np.uint64(key) * _HASH) >> np.uint64(shift)  # the highest bits: the low ones of 2^k i are all the same
     while stamps[slot] == stamp and keys[slot] != key:
-        slot = (slot + np.uint64(1)) & np.uint64(mask)
+        slot = (slot + np.uint64(1)) & mask
     return slot
 
 

@@ -140,7 +140,8 @@ class Metric:
                 raise MetricNameError(f"{name} in {text!r} {error}, got {value!r}") from None
             if kept != declared[name].default:
                 bound[name] = kept
-        if len(clash := [name for name in self.exclusive if name in bound]) > 1:
+        given = bound.keys() | {name for name, value in values.items() if value is not None}
+        if len(clash := [name for name in self.exclusive if name in given]) > 1:
             raise MetricNameError(f"{self.name} takes {' or '.join(clash)}, not both, in {text!r}")
         return replace(self, values=tuple((name, bound[name]) for name in declared if name in bound))
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from metrics_core.errors import MetricNameError
 from metrics_core.metrics.catalogue import CATALOGUE
 from metrics_core.metrics.metric import Metric
 from metrics_core.metrics.parameters import NUMBER
 from metrics_core.metrics.sets import NumRelRet, NumRet, SetP, SetR, SetRelP
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # trec_eval's name without a cutoff, and the family that takes cutoffs (family_10, family.5,10)
 _TREC_EVAL: dict[str, tuple[str | None, str | None]] = {
@@ -103,6 +101,8 @@ def parse_all(names: str | Metric | Iterable[str | Metric]) -> list[Metric]:
         MetricNameError: as by `parse`.
     """
     several = [names] if isinstance(names, (str, Metric)) else names
+    if not isinstance(several, Iterable):
+        raise MetricNameError(f"metrics must be names or Metric objects, got {names!r}")
     return list(dict.fromkeys(metric for name in several for metric in _parse(name)))
 
 
@@ -250,7 +250,10 @@ def _read_table(text: str, name: str) -> dict[float, float]:
         entry = _TABLE_ENTRY.match(text, end)
         if entry is None:
             raise MetricNameError(f"cannot read {text[end:].strip()!r} in {name!r}; write {{1: 0.5, 2: 1}}")
-        table[float(entry["grade"])] = float(entry["gain"])
+        grade = float(entry["grade"])
+        if grade in table:
+            raise MetricNameError(f"the gain of {entry['grade']} is given twice in {name!r}")
+        table[grade] = float(entry["gain"])
         end = entry.end()
     return table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from math import inf
+from math import inf, nan
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -34,8 +34,12 @@ class Number:
 
     def __call__(self, value: Any) -> float:
         """The number as a float."""
-        if isinstance(value, Real) and not isinstance(value, bool) and self.above < float(value) < self.below:
-            return float(value)
+        try:
+            number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else nan
+        except OverflowError:
+            number = inf
+        if self.above < number < self.below:
+            return number
         raise ValueError(f"must be {self}")
 
     def __str__(self) -> str:

@@ -42,7 +42,7 @@ class IdArrays:
         lengths: ArrayLike | None = None,
         offsets: ArrayLike | None = None,
     ) -> None:
-        array = np.asarray(ids)
+        array = _array("ids", ids)
         if array.dtype.kind not in "iu" and array.size:
             raise InputError(f"ids must be integers, got an array of {array.dtype}")
         if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.size and array.max() > np.iinfo("int64").max:
@@ -89,24 +89,34 @@ def _flat(array: NDArray[Any], offsets: ArrayLike, lengths: ArrayLike | None) ->
     return ends[:-1].copy(), np.diff(ends)
 
 
+def _array(name: str, values: ArrayLike) -> NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array; give plain values, and say with lengths= how many count in a row")
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} must be an array, rows of one length: {error}") from None
+
+
 def _integers(name: str, values: ArrayLike) -> IntArray:
-    array = np.asarray(values)
+    array = _array(name, values)
     if array.dtype.kind not in "iu":
         raise InputError(f"{name} must be integers, got an array of {array.dtype}")
     return array.astype(np.int64)
 
 
 def _values(name: str, values: ArrayLike, ids: NDArray[Any], lists: IdLists) -> FloatArray:
-    array = np.asarray(values)
+    array = _array(name, values)
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must be numbers, got an array of {array.dtype}")
     if array.shape != ids.shape:
         raise InputError(f"{name} must have the shape of ids, {ids.shape}, got {array.shape}")
     flat = np.ascontiguousarray(array, np.float64).reshape(-1)
-    for place in np.flatnonzero(~np.isfinite(flat)):
-        row = int(np.searchsorted(lists.starts, place, side="right")) - 1
-        if place < lists.starts[row] + lists.lengths[row]:  # padding may hold anything
-            raise InputError(f"{name} of row {row} must be finite, got {flat[place]}")
+    places = np.flatnonzero(~np.isfinite(flat))
+    rows = np.searchsorted(lists.starts, places, side="right") - 1
+    wrong = np.flatnonzero(places < lists.starts[rows] + lists.lengths[rows])  # padding may hold anything
+    if wrong.size:
+        raise InputError(f"{name} of row {rows[wrong[0]]} must be finite, got {flat[places[wrong[0]]]}")
     return flat
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from metrics_core.blocks import BoolArray, FloatArray, IntArray, MatchedBlock, pad
 from metrics_core.documents import DocumentLike, comparison_value, comparison_values
-from metrics_core.errors import InputError
+from metrics_core.errors import InputError, MetricsError
 from metrics_core.numbers import finite_floats
 from metrics_core.policies import Policies
 from metrics_core.sources.ids import NULL, DuplicateJudgementError, IdLists, match_ids
@@ -29,6 +29,9 @@ class Needs:
 
     grades: bool  # the scores of ground-truth documents
     unjudged_repeats: bool  # whether an unjudged document is retrieved twice
+
+
+_PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
 class DocumentSource:
@@ -75,10 +78,11 @@ class DocumentSource:
         """
         n_judged, n_retrieved = self.n_judged[rows], self.n_retrieved[rows]
         few = (n_judged * n_retrieved).sum() <= _COMPARISONS_A_HASH * (n_judged + n_retrieved).sum()
-        if few and not self.needs.unjudged_repeats and self.policies.duplicates == "first_keep_rank":
-            with self._explained():
-                return self._match_by_comparing(rows, n_judged, n_retrieved)
         with self._explained():
+            if few and not self.needs.unjudged_repeats and self.policies.duplicates == "first_keep_rank":
+                matched = self._match_by_comparing(rows, n_judged, n_retrieved)
+                if matched is not None:
+                    return matched
             return self._match_by_ids(rows, n_judged, n_retrieved)
 
     @contextmanager
@@ -86,6 +90,12 @@ class DocumentSource:
         """Says which object is no document, where reading one failed."""
         try:
             yield
+        except MetricsError:
+            raise
+        except ValueError as error:
+            raise InputError(
+                f"documents' comparison values must be equal or not, and scores numbers: {error}"
+            ) from error
         except (AttributeError, TypeError):
             for name, lists in (
                 ("ground truth", self.ground_truth),
@@ -95,7 +105,8 @@ class DocumentSource:
                     _check_documents(name, question, documents)
             raise
 
-    def _match_by_comparing(self, rows: IntArray, n_judged: IntArray, n_retrieved: IntArray) -> MatchedBlock:
+    def _match_by_comparing(self, rows: IntArray, n_judged: IntArray, n_retrieved: IntArray) -> MatchedBlock | None:
+        """None if a ground-truth value is of a type whose `==` may say something else than its hash."""
         # A question's documents are visited once and together: what this loop costs is the memory they lie in.
         value_of, values_of, nulls = self.value, self.values, self._nulls
         matched = np.full((rows.size, int(n_retrieved.max(initial=0))), np.nan)
@@ -109,6 +120,8 @@ class DocumentSource:
             known = [*nulls]
             for document in self.ground_truth[row]:
                 value = value_of(document)
+                if type(value) not in _PLAIN:
+                    return None
                 if value in known:
                     left_out.append(place)
                 else:
@@ -229,7 +242,7 @@ class DocumentSource:
         ground_truth = [self.ground_truth[row] for row in rows.tolist()]
         with self._explained():
             scores: list[Any] = [document.score for documents in ground_truth for document in documents]
-        if None in scores:
+        if type(None) in map(type, scores):
             for row, documents in zip(rows.tolist(), ground_truth, strict=True):
                 unscored = sum(document.score is None for document in documents)
                 if 0 < unscored < len(documents):

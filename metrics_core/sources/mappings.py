@@ -19,6 +19,8 @@ from metrics_core.numbers import finite_floats
 Id: TypeAlias = Any  # str, bytes or int; one kind in both
 Mappings: TypeAlias = Mapping[Id, Mapping[Id, float]]
 
+_COMPARISONS_A_LOOKUP = 64  # of scores in a kernel, against a look into a dict: as many take as long
+
 _locate = compiled(locate)
 
 
@@ -55,7 +57,8 @@ class MappingSource(_Mappings):
         rankings = [self.rankings[row] for row in rows]
         judged = pad(_numbers("grade", judgements, n_judged, self.query_ids, rows), n_judged, nan)
         scores = pad(_numbers("score", rankings, n_retrieved, self.query_ids, rows), n_retrieved, nan)
-        if n_judged.sum() > n_retrieved.sum():
+        comparisons = (n_judged * n_retrieved).sum()
+        if n_judged.sum() > n_retrieved.sum() or comparisons > _COMPARISONS_A_LOOKUP * n_retrieved.sum():
             grades = _look_up(judgements, rankings, n_retrieved)
         else:
             judged_scores = _look_up(rankings, judgements, n_judged)
@@ -107,7 +110,7 @@ def _numbers(
         lambda: chain.from_iterable(mapping.values() for mapping in mappings),
         int(lengths.sum()),
         describe,
-        samples=[next(iter(mapping.values())) for mapping in mappings if mapping],
+        samples=[next(iter(mapping.values())) for mapping in mappings if mapping] if what == "score" else None,
     )
 
 
