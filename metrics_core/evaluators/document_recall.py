@@ -6,7 +6,7 @@ import logging
 from enum import Enum
 from typing import Any
 
-from metrics_core.documents import comparison_values
+from metrics_core.documents import comparison_value
 from metrics_core.errors import InputError
 from metrics_core.evaluators.document_metric import DocumentMetric, paired_questions
 from metrics_core.metrics import Metric, SetR, Success
@@ -67,12 +67,12 @@ class DocumentRecallEvaluator(DocumentMetric):
         """As the other evaluators' `run`; warns of questions that score 0 because a side has no value to compare."""
         sides = paired_questions(ground_truth_documents, retrieved_documents)
         result = super().run(*sides)
-        values = comparison_values(self.document_comparison_field)
+        value_of = comparison_value(self.document_comparison_field)
         without = [
             question
             for question, score in enumerate(result["individual_scores"])
             if score == 0.0
-            and not all(any(value not in (None, "") for value in values(side[question])) for side in sides)
+            and not all(any(value_of(document) not in (None, "") for document in side[question]) for side in sides)
         ]
         if without:
             _logger.warning(

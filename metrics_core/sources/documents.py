@@ -108,19 +108,21 @@ class DocumentSource:
     def _match_by_comparing(self, rows: IntArray, n_judged: IntArray, n_retrieved: IntArray) -> MatchedBlock | None:
         """None if a ground-truth value is of a type whose `==` may say something else than its hash."""
         # A question's documents are visited once and together: what this loop costs is the memory they lie in.
-        value_of, values_of, nulls = self.value, self.values, self._nulls
+        value_of, values_of, nulls, plain = self.value, self.values, self._nulls, _PLAIN
         matched = np.full((rows.size, int(n_retrieved.max(initial=0))), np.nan)
         width = matched.shape[1]
         left_out: list[int] = []  # ground-truth documents that do not count, by their place among those of all rows
         found: list[int] = []  # those of the others that were retrieved
         places: list[int] = []  # and where, by their place in the flat block
         place = start = 0
-        for row in rows.tolist():
-            retrieved = values_of(self.retrieved[row])
+        places_of_rows = rows.tolist()
+        ground_truth = [self.ground_truth[row] for row in places_of_rows]
+        for truth, documents in zip(ground_truth, [self.retrieved[row] for row in places_of_rows], strict=True):
+            retrieved = values_of(documents)
             known = [*nulls]
-            for document in self.ground_truth[row]:
+            for document in truth:
                 value = value_of(document)
-                if type(value) not in _PLAIN:
+                if type(value) not in plain:
                     return None
                 if value in known:
                     left_out.append(place)
