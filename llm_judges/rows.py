@@ -1,0 +1,250 @@
+"""Rows in and judged rows out: JSONL, CSV and parquet; a file appears whole or not at all."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import os
+import sys
+import tokenize
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from io import StringIO, TextIOWrapper
+from itertools import islice, pairwise
+from math import isfinite
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias, get_origin
+
+from metrics_core.errors import FileFormatError, InputError
+
+Row: TypeAlias = dict[str, Any]
+
+
+def read_rows(path: Path, limit: int | None = None) -> list[Row]:
+    """Reads a file of rows, {column: value} each; its format is that of its suffix.
+
+    Args:
+        path: .jsonl or .ndjson (objects, UTF-8), .csv (a header, UTF-8 with or without a byte order mark; every
+            value is a str) or .parquet.
+        limit: read no more rows than that.
+
+    Raises:
+        FileFormatError: what the file holds is not that; names the line.
+        InputError: another suffix, or .parquet without pyarrow.
+        OSError: the file cannot be read.
+    """
+    reader = _format(path)[0]
+    try:
+        return list(islice(reader(path), limit))
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{path} is not UTF-8; convert it first") from None
+
+
+def check_writable(path: Path) -> None:
+    """Raises what `write_rows` would raise of a path, before anybody pays for the rows.
+
+    Raises:
+        InputError: a suffix that names no format, .parquet without pyarrow, or a folder that is not there.
+        OSError: a folder that cannot be written to.
+    """
+    if _format(path) is _FORMATS[".parquet"]:
+        _pyarrow()
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file")
+    if not path.resolve().parent.is_dir():
+        raise InputError(f"{path}: there is no folder {path.parent}")
+    temporary = _temporary(path)
+    temporary.touch()
+    temporary.unlink()
+
+
+def write_rows(rows: Sequence[Row], path: Path) -> None:
+    """Writes rows in the format of the suffix; until all are written the path keeps what it held.
+
+    What is no finite number becomes null, in CSV an empty cell; lists and objects become JSON in CSV cells.
+
+    Raises:
+        InputError: as by `check_writable`, or values that no parquet column can hold together.
+        OSError: the file cannot be written.
+    """
+    write = _format(path)[1]
+    temporary = _temporary(path)
+    try:
+        with temporary.open("wb") as stream:
+            write(rows, stream)
+        temporary.replace(path.resolve())
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_jsonl(rows: Iterable[Row], stream: BinaryIO) -> None:
+    """Writes an object a line, as UTF-8."""
+    for row in rows:
+        text = json.dumps(_without_nan(row), ensure_ascii=False, allow_nan=False, default=str)
+        # What UTF-8 cannot hold, half a surrogate pair, becomes its JSON escape.
+        stream.write(text.encode("utf-8", "backslashreplace") + b"\n")
+
+
+def values_of(rows: Sequence[Row], column: str, kind: Any = Any) -> list[Any]:
+    """A column as the items of one input of a judge, (n_rows,).
+
+    Args:
+        kind: the type of an item. Text where it is not str is read as JSON or as a Python literal, as CSV files hold
+            lists.
+
+    Raises:
+        InputError: a row that lacks the column or holds something else; names the row, from 1.
+    """
+    origin = get_origin(kind) or kind
+    values = []
+    for number, row in enumerate(rows, 1):
+        if column not in row:
+            raise InputError(f"row {number} has no {column!r}; it has {', '.join(map(repr, row))}")
+        value = row[column]
+        if isinstance(value, str) and origin not in (str, Any):
+            value = _literal(value, f"row {number}, {column!r}")
+        if origin in (str, list, dict) and not isinstance(value, origin):
+            raise InputError(f"row {number}, {column!r}: a {origin.__name__} expected, got {value!r:.100}")
+        values.append(value)
+    return values
+
+
+def _literal(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        value = ast.literal_eval(text.strip())
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # all that it raises of bad text
+        raise InputError(f"{where}: neither JSON nor a Python literal: {text!r:.100}") from None
+    # NumPy prints arrays without commas, and Python joins adjacent strings: ['a' 'b'] would be read as ['ab'].
+    tokens = [token.type for token in tokenize.generate_tokens(StringIO(text.strip()).readline)]
+    if (tokenize.STRING, tokenize.STRING) in pairwise(kind for kind in tokens if kind != tokenize.NL):
+        raise InputError(f"{where}: strings without a comma between them, as NumPy prints arrays: {text!r:.100}")
+    return value
+
+
+def _read_jsonl(path: Path) -> Iterator[Row]:
+    with path.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise FileFormatError(f"{path}, line {number}: not JSON ({error}): {line.strip()!r:.100}") from None
+            if not isinstance(row, dict):
+                raise FileFormatError(f"{path}, line {number}: an object expected, got {line.strip()!r:.100}")
+            yield row
+
+
+def _read_csv(path: Path) -> Iterator[Row]:
+    with path.open(encoding="utf-8-sig", newline="") as stream, _cells_of_any_length():
+        lines = csv.reader(stream, strict=True)
+        try:
+            header = next(lines, [])
+            if not header:
+                raise FileFormatError(f"{path}: a header expected in its first line")
+            if repeated := {name for name in header if header.count(name) > 1}:
+                raise FileFormatError(f"{path}: the header names {sorted(repeated)} twice")
+            for cells in lines:
+                if len(cells) == len(header):
+                    yield dict(zip(header, cells, strict=True))
+                elif cells:
+                    raise FileFormatError(
+                        f"{path}, line {lines.line_num}: {len(header)} columns expected, got {len(cells)}"
+                    )
+        except csv.Error as error:
+            raise FileFormatError(f"{path}, line {lines.line_num}: {error}") from None
+
+
+@contextmanager
+def _cells_of_any_length() -> Iterator[None]:
+    # The csv module refuses cells above 128 KiB, which retrieved contexts reach; its limit is the process's.
+    before = csv.field_size_limit(sys.maxsize)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _read_parquet(path: Path) -> Iterator[Row]:
+    pyarrow = _pyarrow()
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches():
+                yield from batch.to_pylist()
+    except pyarrow.ArrowException as error:
+        raise FileFormatError(f"{path}: {error}") from None
+
+
+def _write_csv(rows: Sequence[Row], stream: BinaryIO) -> None:
+    text = TextIOWrapper(stream, "utf-8", "backslashreplace", newline="")
+    writer = csv.DictWriter(text, _columns(rows))
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: _cell(value) for name, value in row.items()})
+    text.flush()
+    text.detach()
+
+
+def _cell(value: Any) -> Any:
+    value = _without_nan(value)
+    if isinstance(value, (list, dict)):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return value
+
+
+def _write_parquet(rows: Sequence[Row], stream: BinaryIO) -> None:
+    pyarrow = _pyarrow()
+    columns = {name: [_without_nan(row.get(name)) for row in rows] for name in _columns(rows)}
+    try:
+        pyarrow.parquet.write_table(pyarrow.table(columns), stream)
+    except (pyarrow.ArrowException, UnicodeEncodeError) as error:
+        raise InputError(f"the rows do not fit parquet ({error}); write .jsonl instead") from None
+
+
+def _columns(rows: Iterable[Row]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _without_nan(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(each) for each in value]
+    return value
+
+
+def _temporary(path: Path) -> Path:
+    path = path.resolve()
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
+def _pyarrow() -> Any:
+    try:
+        import_module("pyarrow.parquet")
+    except ImportError:
+        raise InputError("parquet files need pyarrow: pip install pyarrow") from None
+    return import_module("pyarrow")
+
+
+_Read: TypeAlias = Callable[[Path], Iterator[Row]]
+_Write: TypeAlias = Callable[[Sequence[Row], BinaryIO], None]
+_FORMATS: dict[str, tuple[_Read, _Write]] = {
+    ".jsonl": (_read_jsonl, write_jsonl),
+    ".ndjson": (_read_jsonl, write_jsonl),
+    ".csv": (_read_csv, _write_csv),
+    ".parquet": (_read_parquet, _write_parquet),
+}
+
+
+def _format(path: Path) -> tuple[_Read, _Write]:
+    if (suffix := path.suffix.lower()) not in _FORMATS:
+        raise InputError(f"{path}: the suffix must be one of {', '.join(_FORMATS)}")
+    return _FORMATS[suffix]
