@@ -1,0 +1,140 @@
+"""What can go wrong in a run, and how a call's failure is understood: retried, given up for its row, or fatal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from importlib import import_module
+from math import isfinite
+from typing import Any
+
+from metrics_core.errors import MetricsError
+
+_FATAL_STATUSES = {401, 402, 403, 404}
+_FATAL_CODES = {"insufficient_quota", "invalid_api_key", "model_not_found", "billing_hard_limit_reached"}
+_TRANSIENT_STATUSES = {408, 409, 425, 429}
+# The exceptions of openai, httpx and their kin, by name: none of them need be installed to recognise them.
+_TIMEOUTS = {"APITimeoutError", "TimeoutException", "TimeoutError"}
+_CONNECTION_ERRORS = {"APIConnectionError", "TransportError", "OSError"}
+
+
+class StoppedError(MetricsError):
+    """A run that ended early; `result` holds what was finished, in the form that the evaluator returns.
+
+    Attributes:
+        result: the evaluator's result; rows that were not judged have the reason "skipped".
+    """
+
+    result: dict[str, Any] | None = None
+
+
+class FatalError(StoppedError):
+    """The endpoint will answer no request of this run: a wrong key, no quota, no such model."""
+
+
+class RowError(StoppedError):
+    """A row could not be judged, and `raise_on_failure` is set.
+
+    Attributes:
+        row: its index.
+        reason: as in the result's `reason`.
+    """
+
+    def __init__(self, row: int, reason: str, detail: str) -> None:
+        super().__init__(
+            f"row {row} could not be judged ({reason}: {detail}); raise_on_failure=False goes on without such rows"
+        )
+        self.row = row
+        self.reason = reason
+
+
+class InvalidOutputError(MetricsError):
+    """A reply that cannot be read as the outputs that were asked for; the message states the fault."""
+
+
+class CallError(Exception):
+    """A call that brought no reply.
+
+    Args:
+        message: what happened.
+        reason: what the row's `reason` says if it stays so.
+        retry: whether the same request may succeed later.
+        retry_after: how many seconds the server asked to wait.
+        fatal: whether no other row would fare better.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        reason: str = "transport",
+        *,
+        retry: bool = False,
+        retry_after: float | None = None,
+        fatal: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.retry = retry
+        self.retry_after = retry_after
+        self.fatal = fatal
+
+
+def call_error(error: Exception) -> CallError:
+    """Understands any exception of a generator, by its status code where it has one, else by its class."""
+    status = getattr(error, "status_code", None)
+    message = str(error) or type(error).__name__
+    if isinstance(status, int):
+        codes = {str(getattr(error, name, None)) for name in ("code", "type")}
+        headers = getattr(getattr(error, "response", None), "headers", {})
+        return status_error(status, codes, message, headers)
+    names = {cls.__name__ for cls in type(error).__mro__}
+    if names & _TIMEOUTS:
+        return CallError(message, "timeout", retry=True)
+    return CallError(f"{type(error).__name__}: {message}", retry=bool(names & _CONNECTION_ERRORS))
+
+
+def status_error(status: int, codes: set[str], message: str, headers: Mapping[str, str]) -> CallError:
+    """Understands an HTTP status with the error codes and the message that came with it."""
+    text = message.lower()
+    if "content_filter" in codes or (status == 403 and ("moderation" in text or "flagged" in text)):
+        return CallError(message, "content_filter")
+    # vLLM, llama.cpp and others have no code for it
+    if status in {400, 413, 422} and ("context_length_exceeded" in codes or "context length" in text):
+        return CallError(message, "context_length")
+    if status in _FATAL_STATUSES or codes & _FATAL_CODES:
+        return CallError(message, fatal=True)
+    retry = status in _TRANSIENT_STATUSES or status >= 500
+    reason = "rate_limited" if status == 429 else "transport"
+    retry_after = _retry_after(headers) if retry else None
+    if retry_after is not None:
+        message = f"{message} (the server asked to wait {retry_after:g} s)"
+    return CallError(message, reason, retry=retry, retry_after=retry_after)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds from now; the header has seconds or a date."""
+    value = headers.get("retry-after", "")
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
+        except (ValueError, TypeError):  # no date, or one without a zone
+            return None
+    return max(seconds, 0.0) if isfinite(seconds) else None
+
+
+def require(module: str) -> Any:
+    """A package of the `judges` extra.
+
+    Raises:
+        ImportError: it is not installed; the message says how to install it.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        message = f"llm_judges needs {module}: pip install 'metrics-core[judges]'"
+        raise ImportError(message, name=module) from error

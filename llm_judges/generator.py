@@ -1,0 +1,213 @@
+"""What answers a prompt: a small protocol of our own, Haystack's chat generators as they are, and a scripted one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
+
+from llm_judges.failures import CallError, call_error
+from metrics_core.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one side says: role is "user" or "assistant"."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a generator.
+
+    Attributes:
+        messages: the prompt; after an unreadable reply that reply and its correction, too.
+        schema: the JSON schema that the reply must conform to; None: any JSON object.
+        sample: which of several replies to the same prompt this one is, from 0.
+    """
+
+    messages: tuple[Message, ...]
+    schema: Mapping[str, Any] | None = None
+    sample: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a generator answered.
+
+    Attributes:
+        text: None where it said nothing.
+        refusal: its words where it refused.
+        meta: what came with the text, in Haystack's form: "model", "finish_reason", "usage" with token counts.
+    """
+
+    text: str | None
+    refusal: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def model(self) -> str | None:
+        """The model that answered."""
+        return self.meta.get("model")
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why it stopped: "stop", "length", "content_filter" or others."""
+        return self.meta.get("finish_reason")
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """Token counts; empty where the generator tells none."""
+        return self.meta.get("usage") or {}
+
+
+Call = Callable[[Request], Awaitable[Reply]]
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """Our own protocol. `reply` raises where no reply came; see `llm_judges.failures.call_error`.
+
+    One that holds a connection has `connect()` instead: an asynchronous context manager, entered once a run in the
+    run's event loop, that gives the function to call.
+    """
+
+    async def reply(self, request: Request) -> Reply:
+        """Answers a request."""
+
+
+@asynccontextmanager
+async def connect(generator: Any, max_concurrency: int, *, own_loop: bool) -> AsyncIterator[Call]:
+    """The function that asks a generator of any kind; what it raises is a CallError.
+
+    Args:
+        generator: with `connect` or `reply` as above, or Haystack's `run` and `run_async`.
+        max_concurrency: how many threads a generator may have that blocks.
+        own_loop: whether the event loop ends with the run. Then Haystack's generators are asked in threads, where they
+            can be: they would keep an asynchronous client that is bound to the loop.
+    """
+    opened: AbstractAsyncContextManager[Call]
+    if hasattr(generator, "connect"):
+        opened = generator.connect()
+    elif hasattr(generator, "reply"):
+        opened = _as_it_is(generator.reply)
+    elif hasattr(generator, "run_async") and not (own_loop and hasattr(generator, "run")):
+        opened = _as_it_is(_haystack_call(generator.run_async))
+    else:
+        opened = _in_threads(generator.run, max_concurrency)
+    async with opened as call:
+        yield _understood(call)
+
+
+def check_generator(generator: Any) -> None:
+    """Refuses what cannot be asked.
+
+    Raises:
+        InputError: it has none of the methods.
+    """
+    if not any(callable(getattr(generator, name, None)) for name in ("connect", "reply", "run", "run_async")):
+        raise InputError(
+            "chat_generator must have run(messages), run_async(messages) or reply(request), "
+            f"got {type(generator).__name__}"
+        )
+
+
+def _understood(call: Call) -> Call:
+    async def understood(request: Request) -> Reply:
+        try:
+            return await call(request)
+        except CallError:
+            raise
+        except Exception as error:  # a generator of others raises anything; it costs one row
+            raise call_error(error) from error
+
+    return understood
+
+
+@asynccontextmanager
+async def _as_it_is(call: Call) -> AsyncIterator[Call]:
+    yield call
+
+
+@asynccontextmanager
+async def _in_threads(run: Callable[..., Any], max_concurrency: int) -> AsyncIterator[Call]:
+    threads = ThreadPoolExecutor(max_concurrency, thread_name_prefix="llm-judges")
+    loop = asyncio.get_running_loop()
+
+    async def run_in_thread(*, messages: list[Any]) -> Any:
+        return await loop.run_in_executor(threads, lambda: run(messages=messages))
+
+    try:
+        yield _haystack_call(run_in_thread)
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)  # a call whose row has given up on it ends by itself
+
+
+def _haystack_call(run: Callable[..., Awaitable[Any]]) -> Call:
+    says: Mapping[str, Callable[[str], Any]]
+    try:
+        from haystack.dataclasses import ChatMessage
+    except ModuleNotFoundError:  # then the generator only has Haystack's shape
+        says = {role: partial(Message, role) for role in ("user", "assistant")}
+    else:
+        says = {"user": ChatMessage.from_user, "assistant": ChatMessage.from_assistant}
+
+    async def call(request: Request) -> Reply:
+        result = await run(messages=[says[message.role](message.text) for message in request.messages])
+        replies = result["replies"]
+        if not replies:
+            raise CallError("the generator gave no reply", retry=True)
+        return Reply(replies[0].text, meta=dict(replies[0].meta or {}))
+
+    return call
+
+
+class ScriptedChatGenerator:
+    """Answers from a script, without a network: for tests, demonstrations and dry runs.
+
+    Args:
+        replies: one text or Reply for each call, in the order of the calls (that of the rows, if no call fails or is
+            repeated); or a function from the last message's text to one. An exception in the place of a reply is
+            raised.
+    """
+
+    def __init__(
+        self,
+        replies: Sequence[str | Reply | Exception] | Callable[[str], str | Reply | Exception],
+    ) -> None:
+        self.replies = replies
+        self.requests: list[Request] = []
+
+    async def reply(self, request: Request) -> Reply:
+        """The scripted reply.
+
+        Raises:
+            InputError: the script has ended.
+        """
+        self.requests.append(request)
+        if callable(self.replies):
+            said = self.replies(request.messages[-1].text)
+        elif len(self.requests) > len(self.replies):
+            raise InputError(f"the script has {len(self.replies)} replies, and this is call {len(self.requests)}")
+        else:
+            said = self.replies[len(self.requests) - 1]
+        if isinstance(said, Exception):
+            raise said
+        return said if isinstance(said, Reply) else Reply(said, meta={"finish_reason": "stop", "model": "scripted"})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The script, if it is a list of texts.
+
+        Raises:
+            InputError: it is anything else.
+        """
+        if callable(self.replies) or not all(isinstance(said, str) for said in self.replies):
+            raise InputError("a ScriptedChatGenerator has a dict form only if its replies are a list of texts")
+        name = f"{type(self).__module__}.{type(self).__qualname__}"
+        return {"type": name, "init_parameters": {"replies": list(self.replies)}}

@@ -1,0 +1,386 @@
+"""Runs a batch: a bounded number of calls at a time, retried, within budgets and deadlines; outcomes by row."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, suppress
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, TypeVar
+
+from llm_judges import prompt
+from llm_judges.failures import CallError, FatalError, InvalidOutputError, require
+from llm_judges.generator import Call, Message, Reply, Request, connect
+from llm_judges.store import Store, generator_identity, request_key
+from metrics_core.errors import InputError
+
+T = TypeVar("T")
+
+_LONGEST_WAIT = 600.0  # seconds that a server may ask for; a daily quota must not hold a run until tomorrow
+_BACKOFF = {"wait_initial": 0.5, "wait_max": 30.0, "wait_jitter": 0.5}
+_CHARACTERS_PER_TOKEN = 3  # low for English, so that a reservation is rather too large
+_TRUNCATED = {"length", "max_tokens"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How a batch is run. All have defaults; an evaluator takes them as keyword arguments.
+
+    Attributes:
+        max_concurrency: how many calls are under way at once.
+        timeout: seconds for one judgement with all its retries and waits; None: no limit.
+        max_retries: how often a call that failed for a passing reason is repeated.
+        store: path of a sqlite file that keeps each reply, and answers what was asked before; None: none.
+        store_identity: what tells the generator's replies from those of others, where its `to_dict()` does not.
+        budget_tokens: no call is begun that could exceed as many tokens, counted in this run: characters of the prompt
+            / 3 and the generator's limit of a reply are reserved. Without such a limit, or where the reservation was
+            too small, each worker may exceed it by one call. Replies from the store cost nothing.
+        budget_requests: no more calls than that.
+        samples: how many replies are asked for each row and generator.
+
+    Raises:
+        InputError: a number that is out of range.
+    """
+
+    max_concurrency: int = 8
+    timeout: float | None = None
+    max_retries: int = 5
+    store: str | PathLike[str] | None = None
+    store_identity: str | None = None
+    budget_tokens: int | None = None
+    budget_requests: int | None = None
+    samples: int = 1
+
+    def __post_init__(self) -> None:
+        lowest = {"max_concurrency": 1, "max_retries": 0, "budget_tokens": 0, "budget_requests": 0, "samples": 1}
+        for name, least in lowest.items():
+            value = getattr(self, name)
+            if value is None and name.startswith("budget"):
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise InputError(f"timeout must be a positive number of seconds, got {self.timeout!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one judgement.
+
+    Attributes:
+        result: the outputs; None where it is unscored.
+        reason: why it is unscored; None where it is not.
+        detail: what happened, in words.
+        meta: what came with the reply; None where none came.
+    """
+
+    result: dict[str, Any] | None
+    reason: str | None = None
+    detail: str | None = None
+    meta: Mapping[str, Any] | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was tried in vain."""
+        return self.reason not in {None, "skipped"}
+
+
+_SKIPPED = Outcome(None, "skipped", "the run ended before this row was judged")
+
+
+@dataclass(slots=True)
+class Usage:
+    """What a run has cost: tokens as the generator counts them, calls, and replies that the store had."""
+
+    tokens: Counter[str] = field(default_factory=Counter)
+    requests: int = 0
+    stored: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        """{"prompt_tokens", "completion_tokens", "total_tokens", "requests", "stored"}, and what else was counted."""
+        counted = dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), 0) | dict(self.tokens)
+        return counted | {"requests": self.requests, "stored": self.stored}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What is to be judged, and by whom.
+
+    Attributes:
+        n_rows: how many rows.
+        prompt: the text that a row asks.
+        read: a reply's text as outputs, or an InvalidOutputError.
+        generators: all of them judge each row.
+        schema: the JSON schema that a reply must conform to.
+    """
+
+    n_rows: int
+    prompt: Callable[[int], str]
+    read: Callable[[str], dict[str, Any]]
+    generators: Sequence[Any]
+    schema: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Run:
+    """What a run came to.
+
+    Attributes:
+        outcomes: of each row, its outcomes: the generators in order, the samples of each.
+        usage: what it cost.
+        fatal: what stopped it.
+    """
+
+    outcomes: list[list[Outcome]]
+    usage: Usage
+    fatal: FatalError | None = None
+
+
+class _Gate:
+    """Holds back every worker until the endpoint is ready: one row's 429 is a message to all."""
+
+    def __init__(self) -> None:
+        self._opens = 0.0  # in the event loop's time
+
+    def hold(self, seconds: float) -> None:
+        self._opens = max(self._opens, asyncio.get_running_loop().time() + seconds)
+
+    async def wait(self, deadline: float | None) -> None:
+        now = asyncio.get_running_loop().time
+        while (delay := self._opens - now()) > 0:
+            if delay > _LONGEST_WAIT or (deadline is not None and self._opens > deadline):
+                raise CallError(f"the server asked to wait, for another {delay:.0f} s", "rate_limited")
+            await asyncio.sleep(delay)
+
+
+class _Budget:
+    """Tokens and calls that may be spent: reserved before a call, settled after it."""
+
+    def __init__(self, tokens: int | None, requests: int | None) -> None:
+        self._tokens = tokens
+        self._requests = requests
+        self._spent = 0  # tokens, with those reserved for calls under way
+        self._under_way = 0
+        self._settled = asyncio.Condition()
+
+    async def reserve(self, tokens: int) -> None:
+        async with self._settled:
+            while self._tokens is not None and self._spent + tokens > self._tokens:
+                if not self._under_way:
+                    self._tokens = -1  # nothing more is begun, be it ever so small
+                    raise CallError("budget_tokens is used up", "skipped")
+                await self._settled.wait()  # a call under way may take less than was reserved for it
+            if self._requests is not None:
+                if not self._requests:
+                    raise CallError("budget_requests is used up", "skipped")
+                self._requests -= 1
+            self._spent += tokens
+            self._under_way += 1
+
+    async def settle(self, reserved: int, used: int) -> None:
+        async with self._settled:
+            self._spent += used - reserved
+            self._under_way -= 1
+            self._settled.notify_all()
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    call: Call
+    identity: str | None  # None without a store
+    reply_limit: int
+    gate: _Gate = field(default_factory=_Gate)
+
+
+class _Workers:
+    """A run under way: what its workers share."""
+
+    def __init__(self, batch: Batch, options: RunOptions, endpoints: list[_Endpoint], store: Store | None) -> None:
+        self._batch = batch
+        self._options = options
+        self._endpoints = endpoints
+        self._store = store
+        self._budget = _Budget(options.budget_tokens, options.budget_requests)
+        self._retrying = require("stamina").retry_context
+        self.usage = Usage()
+
+    async def judge(self, row: int, judge: int) -> Outcome:
+        """One judgement: asks, and once again where the reply cannot be read."""
+        generator, sample = divmod(judge, self._options.samples)
+        endpoint = self._endpoints[generator]
+        seconds = self._options.timeout
+        deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
+        asked = (Message("user", self._batch.prompt(row)),)
+        try:
+            async with asyncio.timeout_at(deadline):
+                request = Request(asked, self._batch.schema, sample)
+                reply = await self._ask(endpoint, request, 0, deadline)
+                outcome = self._read(reply)
+                if outcome.reason == "invalid_output":
+                    said = (Message("assistant", reply.text),) if reply.text else ()
+                    again = (*asked, *said, Message("user", prompt.correction(str(outcome.detail))))
+                    reply = await self._ask(endpoint, Request(again, self._batch.schema, sample), 1, deadline)
+                    outcome = self._read(reply)
+                return outcome
+        except TimeoutError:
+            return Outcome(None, "timeout", f"no judgement within {seconds:g} s")
+        except CallError as error:
+            if error.fatal:
+                raise FatalError(f"the run stopped at row {row}: {error}") from error
+            return Outcome(None, error.reason, str(error))
+
+    def _read(self, reply: Reply) -> Outcome:
+        reason = detail = result = None
+        if reply.finish_reason in _TRUNCATED:
+            reason, detail = "truncated", "the reply reached its limit of tokens"
+        elif reply.finish_reason == "content_filter":
+            reason, detail = "content_filter", "the server's filter cut the reply"
+        elif reply.refusal or reply.text is None:
+            reason, detail = "refused", reply.refusal or "the reply has no text"
+        else:
+            try:
+                result = self._batch.read(reply.text)
+            except InvalidOutputError as error:
+                reason, detail = "invalid_output", str(error)
+        return Outcome(result, reason, detail, reply.meta or None)
+
+    async def _ask(self, endpoint: _Endpoint, request: Request, attempt: int, deadline: float | None) -> Reply:
+        """The reply, from the store or from the generator."""
+        if self._store is None or endpoint.identity is None:
+            return await self._call(endpoint, request, deadline)
+        key = request_key(request, endpoint.identity)
+        stored = self._store.get(key)
+        if stored is not None:
+            self.usage.stored += 1
+            return stored
+        return self._store.put(key, await self._call(endpoint, request, deadline), attempt)
+
+    async def _call(self, endpoint: _Endpoint, request: Request, deadline: float | None) -> Reply:
+        reserved = sum(len(message.text) for message in request.messages) // _CHARACTERS_PER_TOKEN
+        reserved += endpoint.reply_limit
+        attempts = self._options.max_retries + 1
+        async for attempt in self._retrying(on=_retry, attempts=attempts, timeout=None, **_BACKOFF):
+            with attempt:
+                await endpoint.gate.wait(deadline)
+                await self._budget.reserve(reserved)
+                used = 0
+                try:
+                    await endpoint.gate.wait(deadline)  # it may have closed while the reservation waited
+                    self.usage.requests += 1
+                    reply = await endpoint.call(request)
+                    counts = {name: count for name, count in reply.usage.items() if isinstance(count, int)}
+                    self.usage.tokens.update(counts)
+                    used = _total(counts) or reserved
+                except CallError as error:
+                    if error.retry_after is not None:
+                        endpoint.gate.hold(error.retry_after)
+                    raise
+                finally:
+                    await self._budget.settle(reserved, used)
+        return reply
+
+
+def _retry(error: Exception) -> bool | float:
+    """Whether stamina repeats a call, and after how long: where the server said when, the gate waits."""
+    if not isinstance(error, CallError) or not error.retry:
+        return False
+    return 0.0 if error.retry_after is not None else True
+
+
+def _total(counts: Mapping[str, int]) -> int:
+    if "total_tokens" in counts:
+        return counts["total_tokens"]
+    return sum(counts.get(name, 0) for name in ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens"))
+
+
+async def run_batch(
+    batch: Batch, options: RunOptions, *, own_loop: bool, stop_on_failure: bool, progress_bar: bool
+) -> Run:
+    """Judges all rows; rows that were not reached have the reason "skipped".
+
+    Args:
+        batch: what is to be judged.
+        options: how.
+        own_loop: whether the running event loop ends with the run.
+        stop_on_failure: whether to begin no more rows once one could not be judged; calls under way are finished, since
+            they are paid for. A used-up budget is no such failure.
+        progress_bar: shows one on standard error.
+
+    Raises:
+        InputError: a store that cannot be used.
+    """
+    per_row = len(batch.generators) * options.samples
+    outcomes = [[_SKIPPED] * per_row for _ in range(batch.n_rows)]
+    todo = iter([(row, judge) for row in range(batch.n_rows) for judge in range(per_row)])
+    failed = 0
+    async with AsyncExitStack() as stack:
+        store = None if options.store is None else stack.enter_context(Store(options.store))
+        endpoints = [
+            _Endpoint(
+                await stack.enter_async_context(connect(generator, options.max_concurrency, own_loop=own_loop)),
+                None if store is None else generator_identity(generator, options.store_identity),
+                getattr(generator, "reply_limit", None) or 0,
+            )
+            for generator in batch.generators
+        ]
+        workers = _Workers(batch, options, endpoints, store)
+        total = batch.n_rows * per_row
+        bar = stack.enter_context(require("tqdm").tqdm(total=total, unit="row", disable=not progress_bar))
+
+        async def work() -> None:
+            nonlocal failed
+            for row, judge in todo:
+                outcome = outcomes[row][judge] = await workers.judge(row, judge)
+                failed += outcome.failed
+                if stop_on_failure and failed:
+                    return
+                bar.set_postfix(failed=failed, tokens=workers.usage.as_dict()["total_tokens"], refresh=False)
+                bar.update()
+                await asyncio.sleep(0)  # lets a cancellation in where no reply has to be waited for
+
+        fatal: FatalError | None = None
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(options.max_concurrency, total)):
+                    group.create_task(work())
+        except* FatalError as stopped:
+            fatal = next(error for error in stopped.exceptions if isinstance(error, FatalError))
+    return Run(outcomes, workers.usage, fatal)
+
+
+def run_in_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Runs a coroutine to its end in an event loop of its own, whether or not one is running here.
+
+    An interrupt cancels it, and is raised when it has cleaned up.
+    """
+    running: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
+    result: Future[T] = Future()
+
+    async def supervised() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        running.set_result((asyncio.get_running_loop(), task))
+        return await main()
+
+    def run() -> None:
+        try:
+            result.set_result(asyncio.run(supervised()))
+        except BaseException as error:  # noqa: BLE001  # raised again in the thread that waits
+            result.set_exception(error)
+
+    thread = threading.Thread(target=copy_context().run, args=(run,), name="llm-judges")
+    thread.start()
+    try:
+        return result.result()
+    except KeyboardInterrupt:
+        loop, task = running.result()
+        with suppress(RuntimeError):  # the loop has just ended by itself
+            loop.call_soon_threadsafe(task.cancel)
+        raise
+    finally:
+        thread.join()

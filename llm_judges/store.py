@@ -1,0 +1,131 @@
+"""The store: every reply that was paid for, by what was asked; a rerun asks only for what is missing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+from contextlib import closing
+from os import PathLike, fspath
+from types import TracebackType
+from typing import Any, Self
+
+from llm_judges.generator import Reply, Request
+from metrics_core.errors import InputError
+
+_FORMAT = 1
+_SECRET = re.compile(r"api_?key|secret|password|authorization|(^|_)token$", re.IGNORECASE)
+_NOT_OF_THE_REPLY = {"timeout", "max_retries", "streaming_callback"}
+
+
+class Store:
+    """A sqlite file of raw replies; several runs and processes may share one.
+
+    A reply is on its way to the disk before `put` returns: it survives the process, whatever ends it. Outcomes are not
+    kept: they are read from the replies, so that a better reader rescores for free.
+
+    Args:
+        path: the file; created if there is none.
+
+    Raises:
+        InputError: a file that is no store, or one of a later version.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self._path = fspath(path)
+        self._database = sqlite3.connect(self._path, timeout=60, isolation_level=None)
+        try:
+            version = self._opened()
+        except sqlite3.DatabaseError as error:
+            self._database.close()
+            raise InputError(f"{self._path} cannot be used as a store: {error}") from error
+        if version != _FORMAT:
+            self._database.close()
+            raise InputError(f"{self._path} is a store of version {version}; this program reads {_FORMAT}")
+
+    def _opened(self) -> int:
+        """Makes what is missing; the file's version."""
+        execute = self._database.execute
+        execute("PRAGMA journal_mode = WAL")
+        execute("PRAGMA synchronous = NORMAL")  # in WAL: no fsync a reply, and never a torn file
+        (version,) = execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            execute(
+                "CREATE TABLE IF NOT EXISTS replies ("
+                "key TEXT PRIMARY KEY, attempt INTEGER NOT NULL, reply TEXT NOT NULL) WITHOUT ROWID"
+            )
+            execute(f"PRAGMA user_version = {_FORMAT}")
+            return _FORMAT
+        return int(version)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._database.close()
+
+    def get(self, key: str) -> Reply | None:
+        """The reply to that request, if it has been paid for."""
+        with closing(self._database.execute("SELECT reply FROM replies WHERE key = ?", (key,))) as rows:
+            found = rows.fetchone()
+        return Reply(**json.loads(found[0])) if found else None
+
+    def put(self, key: str, reply: Reply, attempt: int) -> Reply:
+        """Keeps a reply, and gives back the one that counts: the first, where another run was faster."""
+        # JSON in ASCII: a reply may have lone surrogates, which sqlite's UTF-8 has not
+        text = json.dumps({"text": reply.text, "refusal": reply.refusal, "meta": reply.meta}, default=str)
+        insert = "INSERT OR IGNORE INTO replies VALUES (?, ?, ?)"
+        if self._database.execute(insert, (key, attempt, text)).rowcount:
+            return reply
+        return self.get(key) or reply
+
+
+def request_key(request: Request, identity: str) -> str:
+    """The key of a request to a generator of that identity: equal for equal requests, whatever the order of keys."""
+    asked = {
+        "generator": identity,
+        "messages": [[message.role, message.text] for message in request.messages],
+        "schema": request.schema,
+        "sample": request.sample,
+    }
+    return hashlib.sha256(_canonical(asked).encode()).hexdigest()
+
+
+def generator_identity(generator: Any, store_identity: str | None) -> str:
+    """What tells a generator's replies from another's: its `to_dict()` without secrets, and `store_identity`.
+
+    Raises:
+        InputError: it has no usable `to_dict()`, and there is no store_identity.
+    """
+    described: Any = None
+    if hasattr(generator, "to_dict"):
+        try:
+            described = _public(generator.to_dict())
+        except ValueError:  # Haystack's, of a secret that is no environment variable
+            described = None
+    if described is None and store_identity is None:
+        raise InputError(
+            f"store needs to know whose replies it keeps, and {type(generator).__name__} cannot be described by "
+            "to_dict(); pass store_identity='<a name for the model and its settings>'"
+        )
+    return _canonical([described, store_identity])
+
+
+def _public(value: Any) -> Any:
+    """Without secrets, and without what does not change a reply."""
+    if isinstance(value, dict):
+        return {
+            name: _public(inner)
+            for name, inner in value.items()
+            if name not in _NOT_OF_THE_REPLY and not _SECRET.search(str(name))
+        }
+    if isinstance(value, (list, tuple)):
+        return [_public(inner) for inner in value]
+    return value
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
