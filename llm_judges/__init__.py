@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from llm_judges.agreement import Agreement as Agreement, agreement as agreement
     from llm_judges.evaluators import (
         ContextRelevanceEvaluator as ContextRelevanceEvaluator,
         FaithfulnessEvaluator as FaithfulnessEvaluator,
@@ -23,13 +22,14 @@ if TYPE_CHECKING:
         ScriptedChatGenerator as ScriptedChatGenerator,
     )
     from llm_judges.openai_chat import EnvVar as EnvVar, OpenAIChatGenerator as OpenAIChatGenerator
+    from llm_judges.reliability import Agreement as Agreement, agreement as agreement
 
 _HOMES = {
-    "agreement": ("Agreement", "agreement"),
     "evaluators": ("ContextRelevanceEvaluator", "FaithfulnessEvaluator", "LLMEvaluator"),
     "failures": ("CallError", "FatalError", "RowError"),
     "generator": ("Message", "Reply", "Request", "ScriptedChatGenerator"),
     "openai_chat": ("EnvVar", "OpenAIChatGenerator"),
+    "reliability": ("Agreement", "agreement"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -21,6 +21,8 @@ from metrics_core.errors import FileFormatError, InputError
 
 Row: TypeAlias = dict[str, Any]
 
+_NOT_TEXT = (list, dict, int, float, bool)
+
 
 def read_rows(path: Path, limit: int | None = None) -> list[Row]:
     """Reads a file of rows, {column: value} each; its format is that of its suffix.
@@ -91,8 +93,8 @@ def values_of(rows: Sequence[Row], column: str, kind: Any = Any) -> list[Any]:
     """A column as the items of one input of a judge, (n_rows,).
 
     Args:
-        kind: the type of an item. Text where it is not str is read as JSON or as a Python literal, as CSV files hold
-            lists.
+        kind: the type of an item. Text in the place of a list, an object or a number is read as JSON or as a Python
+            literal, as CSV files hold lists.
 
     Raises:
         InputError: a row that lacks the column or holds something else; names the row, from 1.
@@ -103,7 +105,7 @@ def values_of(rows: Sequence[Row], column: str, kind: Any = Any) -> list[Any]:
         if column not in row:
             raise InputError(f"row {number} has no {column!r}; it has {', '.join(map(repr, row))}")
         value = row[column]
-        if isinstance(value, str) and origin not in (str, Any):
+        if isinstance(value, str) and origin in _NOT_TEXT:
             value = _literal(value, f"row {number}, {column!r}")
         if origin in (str, list, dict) and not isinstance(value, origin):
             raise InputError(f"row {number}, {column!r}: a {origin.__name__} expected, got {value!r:.100}")

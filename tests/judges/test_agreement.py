@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from llm_judges.agreement import agreement
+from llm_judges import agreement
 from metrics_core.errors import InputError
 
 SCALES = ("nominal", "ordinal")

@@ -1,0 +1,349 @@
+"""The command line, `llm-judges`: a file of rows in, the same rows judged out."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import click
+
+from llm_judges.failures import FatalError
+from llm_judges.rows import Row, check_writable, read_rows, values_of, write_jsonl, write_rows
+from metrics_core.errors import FileFormatError, InputError, MetricsError
+
+if TYPE_CHECKING:
+    from llm_judges.evaluators import LLMEvaluator
+    from llm_judges.openai_chat import OpenAIChatGenerator
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+_PROGRAM = "llm-judges"
+_ALL_SCORED, _SOME_UNSCORED, _BAD_INPUT, _STOPPED, _INTERRUPTED, _READER_LEFT = 0, 1, 2, 3, 130, 141
+_KEY, _NO_KEY = "OPENAI_API_KEY", "none"
+_CHARACTERS_PER_TOKEN = 3  # as the runner reserves
+_SPEC = ("instructions", "inputs", "outputs", "examples", "score")
+_BY_ROW = ("status", "reason", "detail", "flags", "spread", "samples")  # of a result, where it has them
+_EPILOG = """\b
+Examples:
+  llm-judges faithfulness rows.jsonl --dry-run
+  llm-judges faithfulness rows.jsonl --out judged.jsonl --store run.db --concurrency 16
+  llm-judges context-relevance export.csv --columns question=query --out judged.csv
+  llm-judges custom rows.jsonl --spec tone.yaml --model qwen3 --base-url http://localhost:8000/v1
+
+\b
+With --store, the same command again asks only for what is missing.
+Exit status: 0 all rows scored, 1 some unscored, 2 bad usage or input, 3 stopped (key, quota, model)."""
+
+
+def _judge_options(command: C) -> C:
+    """Adds what all judges take."""
+    file = click.Path(path_type=Path)
+    count = click.IntRange(min=1)
+    options = (
+        click.argument("rows", type=file),
+        click.option("-o", "--out", metavar="FILE", type=file, help="judged rows; unless given, to stdout as JSONL"),
+        click.option("--columns", **_PAIRS, help="where an input has another name in ROWS, as in question=query"),
+        click.option("--prefix", default="", help="put before the names of the columns that are added"),
+        click.option("--limit", metavar="N", type=count, help="only the first N rows"),
+        click.option("--dry-run", is_flag=True, help="show the first prompt, the rows and the tokens; ask nothing"),
+        click.option("--model", default="gpt-5-mini", show_default=True),
+        click.option("--base-url", metavar="URL", help="of a server that speaks OpenAI's protocol"),
+        click.option("--api-key-env", metavar="NAME", help=f"the variable that has the API key  [default: {_KEY}]"),
+        click.option("--parameter", "parameters", **_PAIRS, help="of the requests, as in temperature=0"),
+        click.option("--store", metavar="FILE", type=file, help="keeps replies; what it has is not asked again"),
+        click.option("--concurrency", metavar="N", type=count, default=8, show_default=True, help="calls at once"),
+        click.option("--samples", metavar="N", type=count, default=1, show_default=True, help="replies a row"),
+        click.option("--budget-tokens", metavar="N", type=count, help="begin no call that could exceed as many"),
+        click.option("--budget-requests", metavar="N", type=count, help="make no more calls"),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _pairs(_context: click.Context, _parameter: click.Parameter, given: Iterable[str]) -> dict[str, str]:
+    pairs = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        if not (name and value):
+            raise click.BadParameter(f"NAME=VALUE expected, got {text!r}")
+        pairs[name] = value
+    return pairs
+
+
+_PAIRS: Any = {"metavar": "NAME=VALUE", "multiple": True, "callback": _pairs}
+
+
+class _Commands(click.Group):
+    """Commands, and the closest of them where there is none of a name (click suggests one from 8.4 on)."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            close = get_close_matches(args[0], self.commands, n=1)
+            ctx.fail(f"no such command {args[0]!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
+    epilog=_EPILOG,
+)
+@click.pass_context
+def commands(context: click.Context) -> None:
+    """Has a language model judge the rows of a JSONL, CSV or parquet file."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@commands.command("faithfulness")
+@_judge_options
+def faithfulness_command(**options: Any) -> int:
+    """Which share of an answer's statements do its contexts support?
+
+    ROWS has the columns question, contexts and predicted_answer, or questions and predicted_answers.
+    """
+    from llm_judges.evaluators import FaithfulnessEvaluator
+
+    return _judge(FaithfulnessEvaluator, **options)
+
+
+@commands.command("context-relevance")
+@_judge_options
+def context_relevance_command(**options: Any) -> int:
+    """Do the contexts hold anything that answers the question?
+
+    ROWS has the columns question, or questions, and contexts.
+    """
+    from llm_judges.evaluators import ContextRelevanceEvaluator
+
+    return _judge(ContextRelevanceEvaluator, **options)
+
+
+@commands.command("custom")
+@_judge_options
+@click.option("--spec", metavar="FILE", type=click.Path(path_type=Path), required=True, help=".json or .yaml")
+def custom_command(spec: Path, **options: Any) -> int:
+    """Whatever --spec asks of ROWS.
+
+    The file has instructions, inputs ({name: "list[str]"}: a list for the rows) and outputs (names, or the JSON schema
+    of an object); examples, unless outputs is a schema; and score, the output that is the row's score, if one is.
+    """
+    from llm_judges.evaluators import LLMEvaluator
+
+    parameters = read_spec(spec)
+    return _judge(lambda **shared: LLMEvaluator(**parameters, **shared), **options)
+
+
+def read_spec(path: Path) -> dict[str, Any]:
+    """What the file of a custom judge holds, as arguments of LLMEvaluator.
+
+    Raises:
+        InputError: it is no JSON or YAML object, lacks a key, or has one that means nothing.
+        OSError: it cannot be read.
+    """
+    from llm_judges.serialisation import type_from_text
+
+    spec = _parsed(path)
+    if not isinstance(spec, dict):
+        raise FileFormatError(f"{path}: an object expected, got {spec!r:.100}")
+    if unknown := [name for name in spec if name not in _SPEC]:
+        raise FileFormatError(f"{path}: {unknown[0]!r} means nothing here; there are {', '.join(_SPEC)}")
+    if missing := [name for name in ("instructions", "inputs", "outputs") if name not in spec]:
+        raise FileFormatError(f"{path} lacks {missing[0]!r}")
+    if not isinstance(spec["inputs"], dict):
+        raise FileFormatError(f"{path}: inputs must be names with types, got {spec['inputs']!r:.100}")
+    return spec | {"inputs": [(name, type_from_text(str(kind))) for name, kind in spec["inputs"].items()]}
+
+
+def _parsed(path: Path) -> Any:
+    text = path.read_text("utf-8-sig")
+    if path.suffix.lower() not in {".yaml", ".yml"}:
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise FileFormatError(f"{path}: not JSON ({error})") from None
+    try:
+        import yaml  # type: ignore[import-untyped]
+    except ImportError:
+        raise InputError(f"{path} needs PyYAML: pip install pyyaml; JSON needs nothing") from None
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise FileFormatError(f"{path}: not YAML ({error})") from None
+
+
+def _judge(
+    evaluator_of: Callable[..., LLMEvaluator],
+    *,
+    rows: Path,
+    out: Path | None,
+    columns: Mapping[str, str],
+    prefix: str,
+    limit: int | None,
+    dry_run: bool,
+    model: str,
+    base_url: str | None,
+    api_key_env: str | None,
+    parameters: Mapping[str, str],
+    concurrency: int,
+    samples: int,
+    **run_options: Any,
+) -> int:
+    if out is not None:
+        check_writable(out)
+    evaluator = evaluator_of(
+        chat_generator=_generator(model, base_url, api_key_env, parameters),
+        progress_bar=sys.stderr.isatty(),
+        raise_on_failure=False,
+        max_concurrency=concurrency,
+        samples=samples,
+        **run_options,
+    )
+    table = read_rows(rows, limit)
+    if not table:
+        raise InputError(f"{rows} has no rows")
+    inputs = _inputs(table, rows, evaluator.inputs, columns)
+    declared: Any = evaluator.outputs
+    outputs = list(declared["properties"] if isinstance(declared, Mapping) else declared)
+    present = {name for row in table for name in row}
+    if taken := [name for name in (*outputs, "score", *_BY_ROW) if prefix + name in present]:
+        raise InputError(f"{rows} has a column {prefix + taken[0]!r} already; --prefix NAME_ tells ours apart")
+    if dry_run:
+        _show(list(evaluator.prompts(**inputs)), samples)
+        return _ALL_SCORED
+    stopped: FatalError | None = None
+    try:
+        result = evaluator.run(**inputs)
+    except FatalError as error:
+        if error.result is None or not error.result["coverage"]["scored"]:
+            raise  # and what an earlier run has written stays
+        stopped, result = error, error.result
+    judged = _judged(table, result, outputs, prefix)
+    if out is not None:
+        write_rows(judged, out)
+    else:
+        write_jsonl(judged, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    click.echo(_summary(result), err=True)
+    if stopped is not None:
+        raise stopped
+    return _ALL_SCORED if result["coverage"]["scored"] == len(table) else _SOME_UNSCORED
+
+
+def _generator(
+    model: str, base_url: str | None, api_key_env: str | None, parameters: Mapping[str, str]
+) -> OpenAIChatGenerator:
+    from llm_judges.openai_chat import EnvVar, OpenAIChatGenerator
+
+    # A server of one's own asks for no key; one that does answers 401, and the run stops
+    keyless = base_url is not None and api_key_env is None and not os.environ.get(_KEY)
+    key = _NO_KEY if keyless else EnvVar(api_key_env or _KEY)
+    return OpenAIChatGenerator(model, key, base_url, {"seed": 42} | {n: _value(v) for n, v in parameters.items()})
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _inputs(
+    table: Sequence[Row], path: Path, declared: Iterable[tuple[str, Any]], columns: Mapping[str, str]
+) -> dict[str, list[Any]]:
+    """The columns that the judge takes, under its names: a row has a question, the judge takes questions."""
+    kinds = dict(declared)
+    names = {name: (name, name.removesuffix("s")) for name in kinds}
+    mapped = dict(columns)
+    inputs = {}
+    for name, kind in kinds.items():
+        given = [mapped.pop(each) for each in dict.fromkeys(names[name]) if each in mapped]
+        column = next((each for each in given or names[name] if each in table[0]), None)
+        if column is None:
+            raise InputError(
+                f"{path} has no column {' or '.join(map(repr, given or dict.fromkeys(names[name])))}; it has "
+                f"{', '.join(map(repr, table[0]))}; --columns {names[name][1]}=NAME tells which it is"
+            )
+        (item,) = get_args(kind) or (Any,)
+        inputs[name] = values_of(table, column, item)
+    if mapped:
+        raise InputError(f"--columns: {next(iter(mapped))!r} is no input of this judge; it takes {', '.join(kinds)}")
+    return inputs
+
+
+def _judged(table: Sequence[Row], result: Mapping[str, Any], outputs: Sequence[str], prefix: str) -> list[Row]:
+    """The rows with the judge's columns after their own."""
+    added = {name: [None if found is None else found[name] for found in result["results"]] for name in outputs}
+    if "individual_scores" in result:
+        added["score"] = result["individual_scores"]
+    added |= {name: result[name] for name in _BY_ROW if name in result}
+    return [
+        row | {prefix + name: value for name, value in zip(added, values, strict=True)}
+        for row, *values in zip(table, *added.values(), strict=True)
+    ]
+
+
+def _show(prompts: Sequence[str], samples: int) -> None:
+    tokens = samples * sum(len(prompt) // _CHARACTERS_PER_TOKEN for prompt in prompts)
+    click.echo(prompts[0])
+    click.echo(f"rows: {len(prompts):,}")
+    click.echo(f"requests: {samples * len(prompts):,}")
+    click.echo(f"prompt tokens: about {tokens:,} ({_CHARACTERS_PER_TOKEN} characters each), and the replies'")
+
+
+def _summary(result: Mapping[str, Any]) -> str:
+    coverage, usage = result["coverage"], result["usage"]
+    mean = f", mean score {result['score']:.4f}" if "score" in result else ""
+    return (
+        f"{coverage['scored']:,} of {coverage['total']:,} rows scored{mean}; {usage['requests']:,} requests, "
+        f"{usage['prompt_tokens']:,} prompt and {usage['completion_tokens']:,} completion tokens; "
+        f"{usage['stored']:,} replies from the store"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command.
+
+    Args:
+        arguments: without the program's name; None: those of the process.
+
+    Returns:
+        The exit code: 0 where all rows are scored; 1 where some are not; 2 for bad usage or input; 3 where the run was
+        stopped by what no row can do without, such as a valid key; 130 after Ctrl-C; 141 where the reader of a pipe
+        has left. From 2 on after one line on standard error.
+    """
+    try:
+        code: int | None = commands.main(arguments, prog_name=_PROGRAM, standalone_mode=False)
+    except click.UsageError as error:
+        message = error.format_message()
+        path = error.ctx.command_path if error.ctx else _PROGRAM
+        return _refuse(f"{message[:1].lower()}{message[1:].rstrip('.')} (see '{path} --help')")
+    except FatalError as error:
+        return _refuse(str(error), _STOPPED)
+    except (MetricsError, ImportError) as error:
+        return _refuse(str(error))
+    except click.ClickException as error:
+        return _refuse(error.format_message())
+    except BrokenPipeError:
+        # What could not be written is still in the buffer; Python would try again when it ends, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _READER_LEFT
+    except OSError as error:
+        return _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except click.Abort:
+        return _INTERRUPTED
+    return code or _ALL_SCORED
+
+
+def _refuse(message: str, code: int = _BAD_INPUT) -> int:
+    click.echo(f"{_PROGRAM}: error: {' '.join(message.split())}", err=True)
+    return code
