@@ -28,6 +28,7 @@ _KEY, _NO_KEY = "OPENAI_API_KEY", "none"
 _CHARACTERS_PER_TOKEN = 3  # as the runner reserves
 _SPEC = ("instructions", "inputs", "outputs", "examples", "score")
 _BY_ROW = ("status", "reason", "detail", "flags", "spread", "samples")  # of a result, where it has them
+_OURS = ("score", *_BY_ROW)
 _EPILOG = """\b
 Examples:
   llm-judges faithfulness rows.jsonl --dry-run
@@ -135,7 +136,8 @@ def custom_command(spec: Path, **options: Any) -> int:
     """Whatever --spec asks of ROWS.
 
     The file has instructions, inputs ({name: "list[str]"}: a list for the rows) and outputs (names, or the JSON schema
-    of an object); examples, unless outputs is a schema; and score, the output that is the row's score, if one is.
+    of an object); examples, unless outputs is a schema; and score, the output that is the row's score, if one is. An
+    output named like a column of ours, such as reason, is written as output_reason.
     """
     from llm_judges.evaluators import LLMEvaluator
 
@@ -215,7 +217,7 @@ def _judge(
     declared: Any = evaluator.outputs
     outputs = list(declared["properties"] if isinstance(declared, Mapping) else declared)
     present = {name for row in table for name in row}
-    if taken := [name for name in (*outputs, "score", *_BY_ROW) if prefix + name in present]:
+    if taken := [name for name in (*map(_column, outputs), *_OURS) if prefix + name in present]:
         raise InputError(f"{rows} has a column {prefix + taken[0]!r} already; --prefix NAME_ tells ours apart")
     if dry_run:
         _show(list(evaluator.prompts(**inputs)), samples)
@@ -228,11 +230,10 @@ def _judge(
             raise  # and what an earlier run has written stays
         stopped, result = error, error.result
     judged = _judged(table, result, outputs, prefix)
-    if out is not None:
-        write_rows(judged, out)
+    if out is None:
+        _to_stdout(judged)
     else:
-        write_jsonl(judged, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        write_rows(judged, out)
     click.echo(_summary(result), err=True)
     if stopped is not None:
         raise stopped
@@ -280,9 +281,15 @@ def _inputs(
     return inputs
 
 
+def _column(output: str) -> str:
+    """The column of an output: a judge's own "reason" is not why a row is unscored."""
+    return f"output_{output}" if output in _OURS else output
+
+
 def _judged(table: Sequence[Row], result: Mapping[str, Any], outputs: Sequence[str], prefix: str) -> list[Row]:
     """The rows with the judge's columns after their own."""
-    added = {name: [None if found is None else found[name] for found in result["results"]] for name in outputs}
+    results = result["results"]
+    added = {_column(name): [None if found is None else found[name] for found in results] for name in outputs}
     if "individual_scores" in result:
         added["score"] = result["individual_scores"]
     added |= {name: result[name] for name in _BY_ROW if name in result}
@@ -290,6 +297,16 @@ def _judged(table: Sequence[Row], result: Mapping[str, Any], outputs: Sequence[s
         row | {prefix + name: value for name, value in zip(added, values, strict=True)}
         for row, *values in zip(table, *added.values(), strict=True)
     ]
+
+
+def _to_stdout(rows: Sequence[Row]) -> None:
+    try:
+        write_jsonl(rows, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # What could not be written is still in the buffer; Python would try again when it ends, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise click.exceptions.Exit(_READER_LEFT) from None
 
 
 def _show(prompts: Sequence[str], samples: int) -> None:
@@ -333,10 +350,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(str(error))
     except click.ClickException as error:
         return _refuse(error.format_message())
-    except BrokenPipeError:
-        # What could not be written is still in the buffer; Python would try again when it ends, and complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _READER_LEFT
     except OSError as error:
         return _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except click.Abort:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import FrozenInstanceError
 from itertools import pairwise
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from llm_judges import agreement
+from llm_judges import FaithfulnessEvaluator, ScriptedChatGenerator, agreement
 from metrics_core.errors import InputError
 
 SCALES = ("nominal", "ordinal")
@@ -269,3 +270,52 @@ def test_it_reads_well():
 def test_it_is_frozen():
     with pytest.raises(FrozenInstanceError):
         agreement([1], [1]).kappa = 1.0
+
+
+# On real votes
+
+
+def trigrams(text):
+    words = re.findall(r"\w+", text.lower())
+    return set(zip(words, words[1:], words[2:], strict=False))
+
+
+def judge_by_words(prompt):
+    """Calls a sentence faithful if three in four of its word trigrams are in the article; refuses one article."""
+    row = json.loads(prompt.rpartition("Inputs:\n")[2].removesuffix("\nOutputs:\n"))
+    sentence, (article,) = row["predicted_answers"], row["contexts"]
+    if "vitamin and mineral supplements" in article.lower():
+        return "I cannot say."
+    found = trigrams(sentence)
+    faithful = len(found & trigrams(article)) >= 0.75 * len(found)
+    return json.dumps({"statements": [sentence], "statement_scores": [int(faithful)]})
+
+
+def test_a_scripted_judge_against_the_votes_of_qags(shared):
+    lines = (shared / "data/qa/qags/mturk_cnndm.jsonl").read_text("utf-8").splitlines()
+    rows = [(row["article"], each) for row in map(json.loads, lines) for each in row["summary_sentences"]]
+    votes = [[vote["response"] == "yes" for vote in each["responses"]] for _, each in rows]
+    human = [sum(three) >= 2 for three in votes]
+    judge = FaithfulnessEvaluator(
+        chat_generator=ScriptedChatGenerator(judge_by_words), progress_bar=False, raise_on_failure=False
+    )
+    judged = judge.run(
+        questions=["What does the article say?"] * len(rows),
+        contexts=[[article] for article, _ in rows],
+        predicted_answers=[each["sentence"] for _, each in rows],
+    )["individual_scores"]
+    unread = [row for row, (article, _) in enumerate(rows) if "vitamin and mineral" in article.lower()]
+    result = agreement(judged, human)
+    assert (result.n_rows, result.n_human, result.n_compared) == (714, 714, 714 - len(unread))
+    assert all(isnan(judged[row]) for row in unread)
+
+    metrics, krippendorff = pytest.importorskip("sklearn.metrics"), pytest.importorskip("krippendorff")
+    judged_too, human_too = compared(judged, human)
+    assert result.kappa == pytest.approx(metrics.cohen_kappa_score(human_too, judged_too))
+    assert result.alpha == pytest.approx(krippendorff.alpha([judged_too, human_too], level_of_measurement="nominal"))
+    assert [(judged[row], human[row]) for row in result.disagreements[:1]] in ([(1, False)], [(0, True)])
+
+    # This judge agrees with people about as much as two of them do with each other.
+    two_people = agreement([three[0] for three in votes], [three[1] for three in votes])
+    low, high = result.intervals["kappa"]
+    assert 0.3 < low < two_people.kappa < high < 0.7
