@@ -34,7 +34,10 @@ class Store:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self._path = fspath(path)
-        self._database = sqlite3.connect(self._path, timeout=60, isolation_level=None)
+        try:
+            self._database = sqlite3.connect(self._path, timeout=60, isolation_level=None)
+        except sqlite3.OperationalError as error:  # a folder that is not there
+            raise InputError(f"{self._path} cannot be used as a store: {error}") from error
         try:
             version = self._opened()
         except sqlite3.DatabaseError as error:
