@@ -135,7 +135,7 @@ def agreement(
         n_human=int(np.count_nonzero(human_codes >= 0)),
         n_compared=compared.size,
         **dict(zip(_STATISTICS, map(float, statistics), strict=True)),
-        intervals=_intervals(cells, len(known), scale, statistics, confidence_level, n_resamples, rng),
+        intervals=_intervals(cells, len(known), scale, confidence_level, n_resamples, rng),
         confidence_level=confidence_level,
         confusion=confusion,
         disagreements=tuple(compared[order[distances[order] > 0]].tolist()),
@@ -227,7 +227,6 @@ def _intervals(
     cells: IntArray,
     n_labels: int,
     scale: Scale,
-    statistics: FloatArray,
     confidence_level: float,
     n_resamples: int,
     rng: int | np.random.Generator,
@@ -254,9 +253,8 @@ def _intervals(
     distributions = _statistics(np.moveaxis(resampled, -1, 0), scale)
     tail = (1 - confidence_level) / 2
     intervals = {}
-    for name, value, distribution in zip(_STATISTICS, statistics, distributions, strict=True):
+    for name, distribution in zip(_STATISTICS, distributions, strict=True):
         defined = distribution[~np.isnan(distribution)]
-        undefined = isnan(value) or not defined.size
-        low, high = (nan, nan) if undefined else np.quantile(defined, (tail, 1 - tail)).tolist()
+        low, high = np.quantile(defined, (tail, 1 - tail)).tolist() if defined.size else (nan, nan)
         intervals[name] = (low, high)
     return intervals

@@ -114,16 +114,17 @@ def values_of(rows: Sequence[Row], column: str, kind: Any = Any) -> list[Any]:
 
 
 def _literal(text: str, where: str) -> Any:
+    text = text.strip()
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         pass
     try:
-        value = ast.literal_eval(text.strip())
+        value = ast.literal_eval(text)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # all that it raises of bad text
         raise InputError(f"{where}: neither JSON nor a Python literal: {text!r:.100}") from None
     # NumPy prints arrays without commas, and Python joins adjacent strings: ['a' 'b'] would be read as ['ab'].
-    tokens = [token.type for token in tokenize.generate_tokens(StringIO(text.strip()).readline)]
+    tokens = [token.type for token in tokenize.generate_tokens(StringIO(text).readline)]
     if (tokenize.STRING, tokenize.STRING) in pairwise(kind for kind in tokens if kind != tokenize.NL):
         raise InputError(f"{where}: strings without a comma between them, as NumPy prints arrays: {text!r:.100}")
     return value

@@ -42,7 +42,7 @@ def test_csv_gives_back_what_was_written(data, tmp_path_factory):
 
 @given(contexts=st.lists(text))
 def test_lists_in_csv_cells_are_json_or_python_literals(contexts):
-    rows = [{"contexts": json.dumps(contexts)}, {"contexts": repr(contexts)}, {"contexts": f" {contexts!r}\n"}]
+    rows = [{"contexts": json.dumps(contexts)}, {"contexts": repr(contexts)}, {"contexts": f"\n {contexts!r}\n"}]
     assert values_of(rows, "contexts", list[str]) == [contexts] * 3
 
 
