@@ -4,8 +4,8 @@
     python -m benchmarks.judges --quick    # a smoke test: few rows, no gate judged
 
 The server answers each request after 50 ms, in a process of its own; each contender runs in a fresh process, warmed on
-other rows, in turn on the same server. The overhead is that of a scripted generator: no HTTP, no SDK; the SDK's own cost
-is the CPU time of our calls over HTTP, reported apart.
+other rows, in turn on the same server. The overhead is that of a scripted generator: no HTTP, no SDK. What the
+SDK costs is reported apart: its client alone with as many workers, and the CPU time of all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -32,7 +32,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 DELAY = 0.05  # seconds a reply
 AT_ONCE = 32
 REPLY = '{"statements": ["a", "b"], "statement_scores": [1, 0]}'
-CONTENDERS = ("llm_judges run", "llm_judges run_async", "haystack-ai run", "haystack-ai run_async")
+CONTENDERS = ("llm_judges run", "llm_judges run_async", "haystack-ai run", "haystack-ai run_async", "openai alone")
 
 
 def columns(count: int, start: int = 0) -> dict[str, list[Any]]:
@@ -45,17 +45,36 @@ def columns(count: int, start: int = 0) -> dict[str, list[Any]]:
     }
 
 
+async def sdk_alone(url: str, rows: int) -> dict[str, float]:
+    """Times what the SDK itself takes: its client, its own method, as many workers."""
+    import openai
+
+    from llm_judges import FaithfulnessEvaluator
+
+    prompts = list(FaithfulnessEvaluator().prompts(**columns(rows)))
+    async with openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0) as client:
+
+        async def ask(todo: Iterator[str]) -> None:
+            for prompt in todo:
+                await client.chat.completions.create(model="m", messages=[{"role": "user", "content": prompt}])
+
+        for todo in (iter(prompts[:5]), iter(prompts)):  # the former warms up
+            began, cpu = time.perf_counter(), time.process_time()
+            await asyncio.gather(*(ask(todo) for _ in range(AT_ONCE)))
+    return {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - cpu}
+
+
 def contender(name: str, url: str, rows: int) -> dict[str, float]:
     """Times one contender in this process."""
     package, _, method = name.partition(" ")
+    if package == "openai":
+        return asyncio.run(sdk_alone(url, rows))
     evaluator: Any
     if package == "llm_judges":
         import llm_judges
 
         ours = llm_judges.OpenAIChatGenerator("loopback", "none", url)
-        evaluator = llm_judges.FaithfulnessEvaluator(
-            progress_bar=False, chat_generator=ours, max_concurrency=AT_ONCE
-        )
+        evaluator = llm_judges.FaithfulnessEvaluator(progress_bar=False, chat_generator=ours, max_concurrency=AT_ONCE)
     else:
         from haystack.components.evaluators import FaithfulnessEvaluator
         from haystack.components.generators.chat import OpenAIChatGenerator
@@ -112,7 +131,6 @@ def overhead(rows: int, store: str | None) -> dict[str, float]:
     assert result["coverage"] == {"scored": rows, "total": rows, "empty": 0}
     gc.collect()
     with_results = anonymous_bytes(os.getpid())
-    scripted.requests.clear()
     del result
     gc.collect()
     return {
@@ -132,6 +150,7 @@ def server() -> Iterator[str]:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
         process.stdin.close()
+        process.wait(10)
 
 
 def in_process(*arguments: str) -> dict[str, float]:
@@ -176,7 +195,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         with_store = in_process("--overhead", str(many), str(Path(folder) / "run.db"))
         again = in_process("--overhead", str(many), "")
-    print(f"{many:,} rows, scripted: {with_store['ms_a_row']:.3f} ms a row with a store, {again['ms_a_row']:.3f} without")
+    print(
+        f"{many:,} rows, scripted: {with_store['ms_a_row']:.3f} ms a row with a store, {again['ms_a_row']:.3f} without"
+    )
     print(
         f"  memory from row {many // 10:,} on: {with_store['growth_mb']:.1f} MB with the results, "
         f"{with_store['growth_without_results_mb']:.1f} MB without"
@@ -204,7 +225,12 @@ def main() -> int:
 def _gate(text: str, value: float, *, least: float | None = None, most: float | None = None) -> dict[str, Any]:
     met = (least is None or value >= least) and (most is None or value <= most)
     bound = f"at least {least:g}" if least is not None else f"at most {most:g}"
-    return {"text": text, "value": value, "met": met, "line": f"{'met' if met else 'MISSED'}: {text} {value:.2f} ({bound})"}
+    return {
+        "text": text,
+        "value": value,
+        "met": met,
+        "line": f"{'met' if met else 'MISSED'}: {text} {value:.2f} ({bound})",
+    }
 
 
 if __name__ == "__main__":

@@ -182,7 +182,7 @@ class ScriptedChatGenerator:
         replies: Sequence[str | Reply | Exception] | Callable[[str], str | Reply | Exception],
     ) -> None:
         self.replies = replies
-        self.requests: list[Request] = []
+        self.calls = 0
 
     async def reply(self, request: Request) -> Reply:
         """The scripted reply.
@@ -190,13 +190,13 @@ class ScriptedChatGenerator:
         Raises:
             InputError: the script has ended.
         """
-        self.requests.append(request)
+        self.calls += 1
         if callable(self.replies):
             said = self.replies(request.messages[-1].text)
-        elif len(self.requests) > len(self.replies):
-            raise InputError(f"the script has {len(self.replies)} replies, and this is call {len(self.requests)}")
+        elif self.calls > len(self.replies):
+            raise InputError(f"the script has {len(self.replies)} replies, and this is call {self.calls}")
         else:
-            said = self.replies[len(self.requests) - 1]
+            said = self.replies[self.calls - 1]
         if isinstance(said, Exception):
             raise said
         return said if isinstance(said, Reply) else Reply(said, meta={"finish_reason": "stop", "model": "scripted"})

@@ -5,11 +5,30 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from llm_judges import ContextRelevanceEvaluator, FaithfulnessEvaluator, LLMEvaluator, OpenAIChatGenerator
-
+from llm_judges import (
+    ContextRelevanceEvaluator,
+    FaithfulnessEvaluator,
+    LLMEvaluator,
+    OpenAIChatGenerator,
+    Reply,
+    Request,
+    ScriptedChatGenerator,
+)
 from tests.judges.server import Server
 
 KEY = "sk-loopback-0123456789"
+
+
+class Recording(ScriptedChatGenerator):
+    """Keeps what it was asked."""
+
+    def __init__(self, replies: Any) -> None:
+        super().__init__(replies)
+        self.requests: list[Request] = []
+
+    async def reply(self, request: Request) -> Reply:
+        self.requests.append(request)
+        return await super().reply(request)
 
 
 def generator(server: Server, **more: Any) -> OpenAIChatGenerator:

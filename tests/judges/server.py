@@ -62,7 +62,9 @@ def says(text: str | None, *, finish: str = "stop", tokens: int = 30, delay: flo
     return Answer(body=body | {"usage": usage}, delay=delay)
 
 
-def fails(status: int, code: str | None = None, message: str = "no", *, param: str | None = None, **more: Any) -> Answer:
+def fails(
+    status: int, code: str | None = None, message: str = "no", *, param: str | None = None, **more: Any
+) -> Answer:
     """An error in OpenAI's form."""
     return Answer(status, {"error": {"message": message, "type": code, "code": code, "param": param}}, **more)
 
@@ -177,7 +179,6 @@ def main() -> None:
     with Server(lambda _: answer, keep=False, **limits) as server:
         print(server.url, flush=True)
         sys.stdin.read()
-        print(json.dumps({"requests": server.answered, "most_under_way": server.most_under_way}), flush=True)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ import time
 from math import isnan
 
 import pytest
-from llm_judges import FatalError, RowError
 
+from llm_judges import FatalError, RowError
 from tests.judges.judging import faithfulness, llm, relevance, row_of, rows, verdict
 from tests.judges.server import Answer, Seen, Server, fails, says
 
@@ -398,7 +398,9 @@ def test_a_parameter_that_the_server_rejects_is_left_out_and_that_is_remembered(
 def test_a_limit_of_tokens_takes_its_other_name_but_does_not_go():
     def script(seen: Seen) -> Answer:
         if "max_tokens" in seen.body:
-            message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."
+            message = (
+                "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."
+            )
             return fails(400, "unsupported_parameter", message, param="max_tokens")
         return says(verdict(1))
 
@@ -458,9 +460,11 @@ def test_a_schema_is_enforced_by_the_server_as_far_as_it_can(accepted, tried):
     ids=["key", "quota", "model", "country"],
 )
 def test_a_fatal_answer_stops_the_run_at_once_and_keeps_what_was_finished(answer):
-    with Server(lambda seen: answer if row_of(seen.prompt) >= 3 else says(verdict(1))) as server:
-        with pytest.raises(FatalError, match=r"row 3: ") as caught:
-            faithfulness(server, max_concurrency=1).run(**rows(50))
+    with (
+        Server(lambda seen: answer if row_of(seen.prompt) >= 3 else says(verdict(1))) as server,
+        pytest.raises(FatalError, match=r"row 3: ") as caught,
+    ):
+        faithfulness(server, max_concurrency=1).run(**rows(50))
     assert len(server.requests) == 4
     assert caught.value.result["reason"][:4] == [None, None, None, "skipped"]
     assert caught.value.result["coverage"]["scored"] == 3
@@ -470,9 +474,11 @@ def test_a_failed_row_stops_the_run_if_it_is_to_raise_and_keeps_what_was_paid_fo
     def script(seen: Seen) -> Answer:
         return fails(400, message="no") if row_of(seen.prompt) == 0 else says(verdict(1), delay=0.1)
 
-    with Server(script) as server:
-        with pytest.raises(RowError, match=r"row 0 could not be judged \(transport: .*no") as caught:
-            faithfulness(server, max_concurrency=4, raise_on_failure=True).run(**rows(50))
+    with (
+        Server(script) as server,
+        pytest.raises(RowError, match=r"row 0 could not be judged \(transport: .*no") as caught,
+    ):
+        faithfulness(server, max_concurrency=4, raise_on_failure=True).run(**rows(50))
     assert isinstance(caught.value, ValueError)
     assert caught.value.row == 0
     assert len(server.requests) == 4

@@ -8,8 +8,8 @@ import math
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from llm_judges import ContextRelevanceEvaluator, FaithfulnessEvaluator, LLMEvaluator
 
+from llm_judges import ContextRelevanceEvaluator, FaithfulnessEvaluator, LLMEvaluator
 from tests.judges.judging import row_of, rows
 
 haystack = pytest.importorskip("haystack", reason="needs haystack-ai")
@@ -119,9 +119,7 @@ def test_results_equal_those_of_haystack(name, generator, asynchronous, data):
     replies = data.draw(
         st.lists(good[name].map(json.dumps) | bad | st.just(RuntimeError("boom")), min_size=1, max_size=6)
     )
-    expected, found = both(
-        CASES[name], replies, asynchronous=asynchronous, generator=generator, raise_on_failure=False
-    )
+    expected, found = both(CASES[name], replies, asynchronous=asynchronous, generator=generator, raise_on_failure=False)
     for key in expected.keys() - {"meta"}:
         assert equal(expected[key], found[key]), key
     # theirs has no entry for a failed call, which ours has; both are None if there is nothing at all
@@ -240,7 +238,6 @@ def test_the_dict_form_is_that_of_haystack(case, monkeypatch):
 
 def test_haystacks_own_openai_generator_and_its_errors():
     from llm_judges import FatalError
-
     from tests.judges.server import Server, fails, says
 
     def evaluator(server):

@@ -1,0 +1,227 @@
+"""Judges of one's own: outputs by a pydantic model or a JSON schema, and their score."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from math import isnan
+from typing import Literal
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from pydantic import BaseModel, ConfigDict, Field
+
+from llm_judges import LLMEvaluator, ScriptedChatGenerator
+from llm_judges.outputs import InvalidOutputError, conforms, json_object, model_of
+from metrics_core.errors import InputError
+from tests.judges.judging import Recording, llm
+
+jsonschema = pytest.importorskip("jsonschema", reason="the oracle of JSON schemas")
+
+
+class Grade(Enum):
+    GOOD = "good"
+    BAD = "bad"
+
+
+class Point(BaseModel):
+    text: str = Field(min_length=1)
+    weight: float = 1.0
+
+
+class Rating(BaseModel):
+    reason: str = Field(description="in a sentence, before the rating")
+    rating: int = Field(ge=1, le=5)
+    grade: Grade | None = None
+    kind: Literal["a", "b"] = "a"
+    points: list[Point] = []
+    others: dict[str, int] = {}
+
+
+GOOD = {"reason": "so", "rating": 4}
+
+
+def judge(*replies, outputs=Rating, **options):
+    return llm(outputs=outputs, chat_generator=Recording(replies), max_concurrency=1, **options)
+
+
+@pytest.mark.parametrize("outputs", [Rating, Rating.model_json_schema()], ids=["model", "schema"])
+def test_what_conforms_is_read_and_scored(outputs):
+    replies = [json.dumps(GOOD | {"extra": 1}), json.dumps(GOOD | {"rating": 2, "points": [{"text": "p"}]})]
+    result = judge(*replies, outputs=outputs, score="rating").run(texts=["a", "b"])
+    assert result["individual_scores"] == [4.0, 2.0]
+    assert result["score"] == 3.0
+    assert result["coverage"] == {"scored": 2, "total": 2}
+    assert result["results"][0]["extra"] == 1
+    assert result["results"][0]["reason"] == "so"
+    assert result["results"][1]["points"][0]["text"] == "p"
+
+
+@pytest.mark.parametrize("outputs", [Rating, Rating.model_json_schema()], ids=["model", "schema"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"rating": 6},
+        {"rating": "high"},
+        {"rating": None},
+        {"rating": 4.5},
+        {"reason": 3},
+        {"grade": "fair"},
+        {"kind": "c"},
+        {"points": [{"text": ""}]},
+        {"points": [{}]},
+        {"others": {"a": "b"}},
+    ],
+    ids=str,
+)
+def test_what_does_not_conform_is_asked_for_again_and_told_why(outputs, wrong):
+    evaluator = judge(json.dumps(GOOD | wrong), json.dumps(GOOD), outputs=outputs)
+    assert evaluator.run(texts=["t"])["status"] == ["evaluated"]
+    asked = evaluator._chat_generator.requests
+    assert len(asked) == 2
+    assert next(iter(wrong)) in asked[1].messages[-1].text
+    assert [message.role for message in asked[1].messages] == ["user", "assistant", "user"]
+
+
+def test_the_schema_is_shown_and_examples_may_be_left_out():
+    (prompt,) = judge().prompts(texts=["t"])
+    assert "in a sentence, before the rating" in prompt
+    assert '["reason", "rating", "grade", "kind", "points", "others"]' in prompt
+    assert "Examples" not in prompt
+
+
+@pytest.mark.parametrize("value", ["high", None, [1], True])
+def test_a_score_must_be_a_number(value):
+    reply = json.dumps({"ok": value})
+    result = llm(score="ok", chat_generator=ScriptedChatGenerator([reply] * 2)).run(texts=["t"])
+    if value is True:
+        assert result["individual_scores"] == [1.0]
+    else:
+        assert result["reason"] == ["invalid_output"]
+        assert isnan(result["score"])
+
+
+def test_infinity_is_no_score():
+    result = llm(score="ok", chat_generator=ScriptedChatGenerator(['{"ok": 1e999}'] * 2)).run(texts=["t"])
+    assert result["reason"] == ["invalid_output"]
+
+
+def test_a_score_must_be_one_of_the_outputs():
+    with pytest.raises(InputError, match="score must be one of the outputs"):
+        judge(score="rateing")
+
+
+def test_aliases_and_defaults_of_a_model():
+    class Aliased(BaseModel):
+        model_config = ConfigDict(populate_by_name=True)
+        value: int = Field(alias="the value")
+        weight: float = 0.5
+
+    result = judge('{"the value": 3}', outputs=Aliased, score="weight").run(texts=["t"])
+    assert result["results"] == [{"the value": 3, "weight": 0.5}]
+    assert result["score"] == 0.5
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array"},
+        {"type": "object"},
+        {"type": "object", "properties": {"a": {"type": "integer", "multipleOf": 2}}},
+        {"type": "object", "properties": {"a": {"type": "text"}}},
+        {"type": "object", "properties": {"a": {"allOf": [{}]}}},
+        {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}},
+        {
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/a"}},
+            "$defs": {"a": {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}}},
+        },
+    ],
+    ids=str,
+)
+def test_a_schema_that_would_not_be_checked_is_refused(schema):
+    with pytest.raises(InputError, match="outputs"):
+        judge(outputs=schema)
+
+
+def test_a_judge_by_schema_survives_its_dict_form():
+    evaluator = LLMEvaluator(
+        "Rate.", [("texts", list[str]), ("many", list[dict[str, list[int]]])], Rating, score="rating", samples=3
+    )
+    data = json.loads(json.dumps(evaluator.to_dict()))
+    again = LLMEvaluator.from_dict(data)
+    assert again.to_dict() == data
+    assert again.inputs == evaluator.inputs
+    assert again.options.samples == 3
+    assert again.score == "rating"
+
+
+leaves = st.sampled_from(
+    [
+        {"type": "string"},
+        {"type": "string", "minLength": 1, "maxLength": 3},
+        {"type": "string", "pattern": "^a"},
+        {"type": "integer", "minimum": 0, "maximum": 2},
+        {"type": "number", "exclusiveMinimum": 0},
+        {"type": "boolean"},
+        {"type": "null"},
+        {"type": ["integer", "null"]},
+        {"enum": ["a", 1, None]},
+        {"const": "a"},
+        {},
+    ]
+)
+schemas = st.recursive(
+    leaves,
+    lambda inner: (
+        st.builds(lambda items: {"type": "array", "items": items, "maxItems": 2}, inner)
+        | st.builds(lambda one, two: {"anyOf": [one, two]}, inner, inner)
+        | st.builds(
+            lambda one, two, extra: {
+                "type": "object",
+                "properties": {"a": one, "model_b c": two},
+                "required": ["a"],
+                "additionalProperties": extra,
+            },
+            inner,
+            inner,
+            st.booleans(),
+        )
+    ),
+    max_leaves=4,
+)
+instances = st.recursive(
+    st.sampled_from([None, True, False, 0, 1, 2.0, 0.5, -1, "", "a", "abcd", "b"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "model_b c", "c"]), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+@settings(deadline=None)
+@given(schemas, st.data())
+def test_schemas_accept_what_jsonschema_accepts(schema, data):
+    whole = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
+    read = conforms(model_of(whole))
+    value = {"x": data.draw(instances)}
+    expected = jsonschema.Draft202012Validator(whole).is_valid(value)
+    try:
+        result = read(value)
+    except InvalidOutputError:
+        assert not expected
+    else:
+        assert expected
+        assert result.keys() == {"x"}
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.text(), instances, min_size=1, max_size=3), st.text("{}<think/>\n` abc", max_size=30))
+def test_an_object_among_prose_is_read_whole_or_not_at_all(value, prose):
+    text = json.dumps(value)
+    assert json_object(f"```json\n{text}\n```") == value
+    for among in (f"{prose} {text}", f"{text} {prose}"):
+        try:
+            assert json_object(among) == value
+        except InvalidOutputError:
+            assert set(prose) & set("{<")
