@@ -383,7 +383,7 @@ def test_help(cli, arguments):
 
 
 def start(folder: Path, *arguments: object, **options) -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": KEY}
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": KEY, "PYTHONUNBUFFERED": ""}
     command = [sys.executable, "-c", "import sys; from llm_judges.cli import main; sys.exit(main())"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     return subprocess.Popen([*command, *map(str, arguments)], cwd=folder, env=environment, text=True, **pipes)
