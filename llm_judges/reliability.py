@@ -90,6 +90,13 @@ def agreement(
 ) -> Agreement:
     """Compares a judge's labels with those of people, row by row.
 
+        judged = FaithfulnessEvaluator(raise_on_failure=False).run(...)["individual_scores"]
+        agreement([score if isnan(score) else score == 1 for score in judged], human)
+
+    Before a judge is trusted, have people label a sample of its rows without seeing its labels, compare, and read the
+    disagreements. As high as two people agree with each other is as high as a judge can be asked to; an interval
+    whose low end is near 0 calls for more rows, not for trust. A new model or prompt is a new judge.
+
     A row that either side left unscored (None or NaN) is left out, and the counts say so.
 
     Args:
@@ -100,7 +107,7 @@ def agreement(
             the binary scale, else those that occur, in sorted order. A level of an ordinal scale that nobody used
             counts in the weights of kappa only if it is given here.
         confidence_level: of the intervals, between 0 and 1.
-        n_resamples: bootstrap resamples, at least 2.
+        n_resamples: bootstrap resamples, at least 2; time grows with them and with the rows.
         rng: seed or generator of the bootstrap; the same seed gives the same intervals.
 
     Raises:

@@ -364,6 +364,14 @@ def test_2_where_a_spec_lacks_something(cli, folder):
     assert "spec.yaml: not YAML" in cli("custom", "rows.jsonl", "--spec", "spec.yaml").err
 
 
+def test_2_where_the_extra_is_not_installed(cli, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openai", None)
+    result = cli("faithfulness", "rows.jsonl")
+    assert result.code == 2
+    assert result.err == "llm-judges: error: llm_judges needs openai: pip install 'metrics-core[judges]'\n"
+    assert cli("faithfulness", "rows.jsonl", "--dry-run").code == 0
+
+
 def test_columns_that_are_there_already_are_told_apart_by_a_prefix(cli, folder):
     write_rows([row | {"score": 7, "status": "mine"} for row in three_rows()], folder / "rows.jsonl")
     with Server(lambda _: HALF) as server:
@@ -384,9 +392,9 @@ def test_help(cli, arguments):
 
 def start(folder: Path, *arguments: object, **options) -> subprocess.Popen[str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OPENAI_API_KEY": KEY, "PYTHONUNBUFFERED": ""}
-    command = [sys.executable, "-c", "import sys; from llm_judges.cli import main; sys.exit(main())"]
+    command = [sys.executable, "-m", "llm_judges", *map(str, arguments)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    return subprocess.Popen([*command, *map(str, arguments)], cwd=folder, env=environment, text=True, **pipes)
+    return subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes)
 
 
 def test_after_kill_9_the_same_command_finishes_what_is_missing(folder):
