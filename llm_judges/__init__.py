@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     )
     from llm_judges.openai_chat import EnvVar as EnvVar, OpenAIChatGenerator as OpenAIChatGenerator
     from llm_judges.reliability import Agreement as Agreement, agreement as agreement
+    from llm_judges.runner import RunOptions as RunOptions
 
 _HOMES = {
     "evaluators": ("ContextRelevanceEvaluator", "FaithfulnessEvaluator", "LLMEvaluator"),
     "failures": ("CallError", "FatalError", "RowError"),
     "generator": ("Message", "Reply", "Request", "ScriptedChatGenerator"),
     "openai_chat": ("EnvVar", "OpenAIChatGenerator"),
+    "runner": ("RunOptions",),
     "reliability": ("Agreement", "agreement"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

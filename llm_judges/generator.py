@@ -69,6 +69,8 @@ class Reply:
 
 Call = Callable[[Request], Awaitable[Reply]]
 
+REPLY_LIMITS = ("max_completion_tokens", "max_tokens")  # what OpenAI's protocol calls it, now and before
+
 
 @runtime_checkable
 class Generator(Protocol):
@@ -103,6 +105,12 @@ async def connect(generator: Any, max_concurrency: int, *, own_loop: bool) -> As
         opened = _in_threads(generator.run, max_concurrency)
     async with opened as call:
         yield _understood(call)
+
+
+def reply_limit(generator: Any) -> int:
+    """How many tokens a reply can have by the generator's `generation_kwargs` (ours and Haystack's); 0: unlimited."""
+    parameters = getattr(generator, "generation_kwargs", None) or {}
+    return next((int(parameters[name]) for name in REPLY_LIMITS if parameters.get(name)), 0)
 
 
 def check_generator(generator: Any) -> None:

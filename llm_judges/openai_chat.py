@@ -12,12 +12,11 @@ from logging import getLogger
 from typing import Any
 
 from llm_judges.failures import CallError, call_error, require, status_error
-from llm_judges.generator import Call, Reply, Request
+from llm_judges.generator import REPLY_LIMITS, Call, Reply, Request
 from metrics_core.errors import InputError
 
 _logger = getLogger(__name__)
 
-_LIMITS = ("max_completion_tokens", "max_tokens")
 # What 400s call the parameter, in the servers' own words
 _FORMAT_WORDS = ("response_format", "response format", "json_schema", "json_object", "guided_json", "structured output")
 _UNSUPPORTED_WORDS = ("unsupported", "not support", "unrecognized", "unknown", "not permitted", "not allowed")
@@ -85,11 +84,6 @@ class OpenAIChatGenerator:
         self.generation_kwargs = dict(generation_kwargs or {})
         self.timeout = timeout
         self._certificates: Any = None
-
-    @property
-    def reply_limit(self) -> int | None:
-        """How many tokens a reply can have; None: unlimited."""
-        return next((self.generation_kwargs[name] for name in _LIMITS if name in self.generation_kwargs), None)
 
     def warm_up(self) -> None:
         """Makes sure that there is a key, and the client's package.
@@ -200,8 +194,8 @@ class _Session:
             return False
         rejected = named if named in names else names[0]
         value = self._parameters.pop(rejected)
-        if rejected in _LIMITS:  # a limit keeps the budget: it may have its other name, but not go
-            other = _LIMITS[1 - _LIMITS.index(rejected)]
+        if rejected in REPLY_LIMITS:  # a limit keeps the budget: it may have its other name, but not go
+            other = REPLY_LIMITS[1 - REPLY_LIMITS.index(rejected)]
             if other not in message:
                 self._parameters[rejected] = value
                 return False

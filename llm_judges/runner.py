@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from llm_judges import prompt
 from llm_judges.failures import CallError, FatalError, InvalidOutputError, require
-from llm_judges.generator import Call, Message, Reply, Request, connect
+from llm_judges.generator import Call, Message, Reply, Request, connect, reply_limit
 from llm_judges.store import Store, generator_identity, request_key
 from metrics_core.errors import InputError
 
@@ -333,14 +333,20 @@ async def run_batch(
     todo = iter([(row, judge) for row in range(batch.n_rows) for judge in range(per_row)])
     failed = 0
     async with AsyncExitStack() as stack:
-        store = None if options.store is None else stack.enter_context(Store(options.store))
+        store: Store | None = None
+        identities: list[str | None] = [None] * len(batch.generators)
+        if options.store is not None:
+            store = stack.enter_context(Store(options.store))
+            identities = [generator_identity(generator, options.store_identity) for generator in batch.generators]
+            if len(set(identities)) < len(identities):
+                raise InputError("two generators of a panel are the same to the store; samples= asks one several times")
         endpoints = [
             _Endpoint(
                 await stack.enter_async_context(connect(generator, options.max_concurrency, own_loop=own_loop)),
-                None if store is None else generator_identity(generator, options.store_identity),
-                getattr(generator, "reply_limit", None) or 0,
+                identity,
+                reply_limit(generator),
             )
-            for generator in batch.generators
+            for generator, identity in zip(batch.generators, identities, strict=True)
         ]
         workers = _Workers(batch, options, endpoints, store)
         total = batch.n_rows * per_row

@@ -15,10 +15,10 @@ class ContextRelevanceEvaluator(AnswerJudge):
 
     Args:
         examples: rows with "questions" and "contexts" in, "relevant_statements" out; None or empty: our own.
-        progress_bar: as in LLMEvaluator, like the others.
-        raise_on_failure: …
-        chat_generator: …
-        **options: …
+        progress_bar: as in LLMEvaluator, and so are the next two.
+        raise_on_failure: whether a row that cannot be judged raises.
+        chat_generator: who judges.
+        **options: see RunOptions.
 
     `run(questions=[...], contexts=[[...], ...])` returns what LLMEvaluator's does with a score. A row's result is
     {"relevant_statements", "score", "status"}; an unscored one has no statements, the score NaN and the status "error".
@@ -63,7 +63,7 @@ class ContextRelevanceEvaluator(AnswerJudge):
     _binary = True
 
     def _read(self, value: dict[str, Any]) -> dict[str, Any]:
-        result = self._validated(value)
+        result = self._reply.read(value)
         reading.statements(result["relevant_statements"], "relevant_statements")
         return result
 

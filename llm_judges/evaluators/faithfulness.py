@@ -17,11 +17,11 @@ class FaithfulnessEvaluator(AnswerJudge):
     Args:
         examples: rows with "questions", "contexts" and "predicted_answers" in, "statements" and "statement_scores" out;
             None or empty: our own.
-        progress_bar: as in LLMEvaluator, like the others.
-        raise_on_failure: …
-        chat_generator: …
-        empty_score: the score of an answer in which the judge finds no statement.
-        **options: …
+        progress_bar: as in LLMEvaluator, and so are the next two.
+        raise_on_failure: whether a row that cannot be judged raises.
+        chat_generator: who judges.
+        empty_score: the score of an answer in which the judge finds no statement; NaN leaves it out.
+        **options: see RunOptions.
 
     `run(questions=[...], contexts=[[...], ...], predicted_answers=[...])` returns what LLMEvaluator's does with a
     score. A row's result is {"statements", "statement_scores", "score", "status"}; an unscored one has empty lists, the
@@ -86,7 +86,7 @@ class FaithfulnessEvaluator(AnswerJudge):
         return self._shared_parameters() | own
 
     def _read(self, value: dict[str, Any]) -> dict[str, Any]:
-        result = self._validated(value)
+        result = self._reply.read(value)
         statements = reading.statements(result["statements"], "statements")
         scores = reading.binary_scores(result["statement_scores"], "statement_scores", len(statements))
         return result | {"statement_scores": scores}

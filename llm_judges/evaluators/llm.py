@@ -74,11 +74,11 @@ class LLMEvaluator:
         score: str | None = None,
         **options: Any,
     ) -> None:
-        schema = _schema_of(outputs)
-        self._keys: list[str] = list(schema["properties"]) if schema else outputs  # type: ignore[assignment]
-        self.validate_init_parameters(inputs, self._keys, [] if schema and examples is None else examples)
-        if score is not None and score not in self._keys:
-            raise InputError(f"score must be one of the outputs {self._keys}, got {score!r}")
+        self._reply = reading.outputs_of(outputs)
+        keys, schema = self._reply.keys, self._reply.schema
+        self.validate_init_parameters(inputs, keys, [] if schema and examples is None else examples)
+        if score is not None and score not in keys:
+            raise InputError(f"score must be one of the outputs {keys}, got {score!r}")
         self.instructions = instructions
         self.inputs = inputs
         self.outputs = outputs
@@ -95,9 +95,7 @@ class LLMEvaluator:
             check_generator(generator)
         if not self._generators:
             raise InputError("chat_generator is an empty list")
-        self._schema = schema
-        self._validated = _reader(outputs)
-        self._preamble = prompt.preamble(instructions, self._keys, examples, schema)
+        self._preamble = prompt.preamble(instructions, keys, examples, schema)
 
     @staticmethod
     def validate_init_parameters(inputs: Any, outputs: Any, examples: Any) -> None:
@@ -253,7 +251,7 @@ class LLMEvaluator:
         return {
             "instructions": self.instructions,
             "inputs": [[name, type_to_text(kind)] for name, kind in self.inputs],
-            "outputs": self.outputs if self._schema is None else dict(self._schema),
+            "outputs": self.outputs if self._reply.schema is None else dict(self._reply.schema),
             **own,
             **self._shared_parameters(),
         }
@@ -295,7 +293,7 @@ class LLMEvaluator:
     # A kind of judge is made of these: how a reply is read, what score its outputs have, how a row is shown.
 
     def _read(self, value: dict[str, Any]) -> dict[str, Any]:
-        result = self._validated(value)
+        result = self._reply.read(value)
         if self.score is not None:
             reading.number(result[self.score], self.score)
         return result
@@ -307,9 +305,9 @@ class LLMEvaluator:
 
     @property
     def _binary(self) -> bool:
-        if self.score is None or self._schema is None:
+        if self.score is None or self._reply.schema is None:
             return False
-        field = self._schema["properties"][self.score]
+        field = self._reply.schema["properties"][self.score]
         return field.get("type") == "boolean" or set(field.get("enum", [2])) <= {0, 1}
 
     def _shown(self, verdict: Verdict) -> dict[str, Any] | None:
@@ -335,7 +333,7 @@ class LLMEvaluator:
             lambda row: self._prompt(columns, row),
             lambda text: self._read(reading.json_object(text)),
             self._generators,
-            self._schema,
+            self._reply.schema,
         )
         stop = self.raise_on_failure
         bar = self.progress_bar
@@ -379,12 +377,14 @@ class LLMEvaluator:
             "reason": [one.outcome.reason for one in verdicts],
             "detail": [one.outcome.detail for one in verdicts],
             "usage": run.usage.as_dict(),
-            "coverage": {"scored": sum(one.outcome.reason is None for one in verdicts), "total": len(verdicts)},
         }
+        n_scored = sum(one.outcome.reason is None for one in verdicts)
         if score_of is not None:
             scores = [one.score for one in verdicts]
             scored = [score for score in scores if score is not None and not isnan(score)]
-            result |= {"score": fsum(scored) / len(scored) if scored else nan, "individual_scores": scores}
+            n_scored = len(scored)
+            result |= {"score": fsum(scored) / n_scored if scored else nan, "individual_scores": scores}
+        result["coverage"] = {"scored": n_scored, "total": len(verdicts)}
         if len(self._generators) * self.options.samples > 1:
             result["samples"] = [
                 [
@@ -404,22 +404,6 @@ def _is_list_type(kind: Any) -> bool:
 
 def _length(columns: Mapping[str, list[Any]]) -> int:
     return len(next(iter(columns.values()), ()))
-
-
-def _schema_of(outputs: Any) -> Mapping[str, Any] | None:
-    """The JSON schema of outputs that are a model or a schema."""
-    if isinstance(outputs, Mapping):
-        return outputs
-    if isinstance(outputs, type) and hasattr(outputs, "model_json_schema"):
-        schema: Mapping[str, Any] = outputs.model_json_schema()
-        return schema
-    return None
-
-
-def _reader(outputs: Any) -> reading.Read:
-    if isinstance(outputs, list):
-        return reading.has_keys(outputs)
-    return reading.conforms(reading.model_of(outputs) if isinstance(outputs, Mapping) else outputs)
 
 
 def _described(generator: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from math import isnan
+from math import isnan, nan
 
 import pytest
 
@@ -183,6 +183,13 @@ def test_statements_that_the_context_does_not_have_are_flagged():
 
 
 # 6
+
+
+def test_an_answer_without_statements_may_be_left_out():
+    with Server([says(verdict()), says(verdict(1))]) as server:
+        result = faithfulness(server, max_concurrency=1, empty_score=nan).run(**rows(2))
+    assert result["score"] == 1.0
+    assert result["coverage"] == {"scored": 1, "total": 2, "empty": 1}
 
 
 @pytest.mark.parametrize(("options", "score"), [({}, 0.0), ({"empty_score": 1.0}, 1.0)])

@@ -166,7 +166,7 @@ def test_lone_surrogates_survive(store):
 
 
 def test_a_key_is_nowhere(store, caplog):
-    caplog.set_level("DEBUG", logger="llm_judges")
+    caplog.set_level("DEBUG")
     message = f"Incorrect API key provided: {KEY}."
     with Server(
         [says(verdict(1)), fails(400, message=message), Answer(200, f"<{KEY}>"), fails(401, message=message)]
