@@ -187,12 +187,12 @@ class _Session:
                 self._formats.pop(0)
             _logger.warning("the server rejects response_format %s; going on without", response_format["type"])
             return True
-        if not any(word in message for word in _UNSUPPORTED_WORDS):
+        if not any(word in message for word in _UNSUPPORTED_WORDS):  # its code is part of the message
             return False
-        names = [name for name in parameters if name != "model" and re.search(rf"\b{re.escape(name)}\b", message)]
-        if named not in names and not names:
+        names = [name for name in parameters if name != "model"]
+        rejected = named if named in names else next((name for name in names if _mentions(message, name)), None)
+        if rejected is None:
             return False
-        rejected = named if named in names else names[0]
         value = self._parameters.pop(rejected)
         if rejected in REPLY_LIMITS:  # a limit keeps the budget: it may have its other name, but not go
             other = REPLY_LIMITS[1 - REPLY_LIMITS.index(rejected)]
@@ -233,6 +233,10 @@ class _Session:
 
 def _messages(request: Request) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.text} for message in request.messages]
+
+
+def _mentions(message: str, name: str) -> bool:
+    return re.search(rf"\b{re.escape(name)}\b", message) is not None
 
 
 def _strict(schema: Any) -> Any:

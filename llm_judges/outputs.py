@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, Union
 
@@ -76,6 +77,36 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
 _OBJECT = re.compile(r'\{\s*["}]')  # a brace of prose is followed by something else
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What a reply must hold.
+
+    Attributes:
+        keys: the names of the outputs.
+        read: the outputs of a JSON object, or an InvalidOutputError.
+        schema: the JSON schema of the object, where more than the names is known.
+    """
+
+    keys: list[str]
+    read: Read
+    schema: Mapping[str, Any] | None = None
+
+
+def outputs_of(given: Any) -> Outputs:
+    """The outputs that a list of names, a pydantic model or a JSON schema describes.
+
+    Raises:
+        InputError: a schema that is none of an object, or has a keyword that would not be checked.
+    """
+    if isinstance(given, Mapping):
+        model = model_of(given)
+        return Outputs(list(given["properties"]), conforms(model), given)
+    if isinstance(given, type) and hasattr(given, "model_json_schema"):
+        schema = given.model_json_schema()
+        return Outputs(list(schema["properties"]), conforms(given), schema)
+    return Outputs(given, has_keys(given))
 
 
 def has_keys(outputs: Sequence[str]) -> Read:

@@ -381,6 +381,7 @@ def test_a_used_up_budget_is_no_failure():
     ("parameter", "message"),
     [
         ("seed", "Unrecognized request argument supplied: seed"),
+        ("seed", "body.seed: Extra inputs are not permitted"),
         ("temperature", "Unsupported value: 'temperature' does not support 0 with this model."),
         ("response_format", "This response_format type is unavailable now"),
     ],
