@@ -16,7 +16,7 @@ _FATAL_CODES = {"insufficient_quota", "invalid_api_key", "model_not_found", "bil
 _TRANSIENT_STATUSES = {408, 409, 425, 429}
 # The exceptions of openai, httpx and their kin, by name: none of them need be installed to recognise them.
 _TIMEOUTS = {"APITimeoutError", "TimeoutException", "TimeoutError"}
-_CONNECTION_ERRORS = {"APIConnectionError", "TransportError", "OSError"}
+_CONNECTION_ERRORS = {"APIConnectionError", "RequestError", "OSError"}
 
 
 class StoppedError(MetricsError):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from logging import getLogger
 from typing import Any
 
-from llm_judges.failures import CallError, call_error, require, status_error
+from llm_judges.failures import CallError, require, status_error
 from llm_judges.generator import REPLY_LIMITS, Call, Reply, Request
 from metrics_core.errors import InputError
 
@@ -102,11 +102,9 @@ class OpenAIChatGenerator:
         key = self._key()
         if self._certificates is None:
             self._certificates = require("httpx2").create_ssl_context()  # 50 ms, which a run need not pay again
-        http_client = openai.DefaultAsyncHttpx2Client(verify=self._certificates)
-        async with openai.AsyncOpenAI(
-            api_key=key, base_url=self.api_base_url, timeout=self.timeout, max_retries=0, http_client=http_client
-        ) as client:
-            yield _Session(self, client, key)
+        http = openai.DefaultAsyncHttpx2Client(verify=self._certificates, timeout=self.timeout)
+        async with openai.AsyncOpenAI(api_key=key, base_url=self.api_base_url, http_client=http) as client:
+            yield _Session(self, client, http, key)
 
     def _key(self) -> str:
         return self._api_key if isinstance(self._api_key, str) else str(self._api_key.resolve_value())
@@ -140,9 +138,11 @@ class OpenAIChatGenerator:
 class _Session:
     """A run's calls: what the server rejected in one is left out of the next."""
 
-    def __init__(self, generator: OpenAIChatGenerator, client: Any, key: str) -> None:
-        self._client = client
-        self._response = require("httpx2").Response
+    def __init__(self, generator: OpenAIChatGenerator, client: Any, http: Any, key: str) -> None:
+        self._http = http
+        self._url = f"{client.base_url}chat/completions"
+        self._headers = {name: text for name, text in client.default_headers.items() if isinstance(text, str)}
+        self._headers["Authorization"] = f"Bearer {key}"
         self._key = key
         self._parameters: dict[str, Any] = {"model": generator.model} | generator.generation_kwargs
         configured = self._parameters.pop("response_format", {"type": "json_object"})
@@ -150,36 +150,37 @@ class _Session:
         self._schemas = configured == {"type": "json_object"}  # a schema goes before JSON mode, not before another
 
     async def __call__(self, request: Request) -> Reply:
+        messages = [{"role": message.role, "content": message.text} for message in request.messages]
         while True:
             response_format, parameters = self._format(request.schema), dict(self._parameters)
-            sent = parameters if response_format is None else parameters | {"response_format": response_format}
-            try:
-                # Not chat.completions.create: to check what we send and to type what comes costs 1 ms of CPU a call,
-                # and the raw text is needed, whatever it is
-                response = await self._client.post(
-                    "/chat/completions", body={"messages": _messages(request), **sent}, cast_to=self._response
-                )
-            except require("openai").OpenAIError as error:
-                failure = call_error(error)
-                if getattr(error, "status_code", None) in {400, 422} and failure.reason == "transport":
-                    # Calls that were under way together are rejected together: the first one takes it out
-                    changed = self._parameters != parameters or self._format(request.schema) != response_format
-                    if changed or self._take_out(error, parameters, response_format):
-                        continue
-                raise self._without_key(failure) from None  # its request has the key
-            return self._read(response.text)
+            asked = {"messages": messages, **parameters}
+            if response_format is not None:
+                asked["response_format"] = response_format
+            # By the SDK's HTTP client, not its chat.completions.create: to check what is sent and to type what comes
+            # costs 2 ms of CPU a call, half of it all, and what comes must survive whatever it is. ASCII: a reply that
+            # is sent back may have lone surrogates.
+            response = await self._http.post(self._url, headers=self._headers, content=json.dumps(asked).encode())
+            data = _json(response.text)
+            error = data.get("error") if isinstance(data, dict) else None
+            if response.status_code < 400 and error is None:
+                return self._reply(data, response.text)
+            failure, parameter = self._failure(response, error)
+            if response.status_code in {400, 422} and failure.reason == "transport":
+                # Calls that were under way together are rejected together: the first one takes it out
+                changed = self._parameters != parameters or self._format(request.schema) != response_format
+                if changed or self._take_out(str(failure).lower(), parameter, response_format):
+                    continue
+            raise failure
 
     def _format(self, schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
         if schema is None or not self._schemas:
             return self._formats[0]
         return {"type": "json_schema", "json_schema": {"name": "reply", "schema": _strict(schema), "strict": True}}
 
-    def _take_out(self, error: Any, parameters: Mapping[str, Any], response_format: dict[str, Any] | None) -> bool:
+    def _take_out(self, message: str, named: str, response_format: dict[str, Any] | None) -> bool:
         """Takes out what a 400 says is not supported; whether there was such a thing."""
-        message = str(error).lower()
-        named = getattr(error, "param", None)
         if response_format is not None and (
-            str(named).startswith("response_format") or any(word in message for word in _FORMAT_WORDS)
+            named.startswith("response_format") or any(word in message for word in _FORMAT_WORDS)
         ):
             if response_format["type"] == "json_schema" and self._schemas:
                 self._schemas = False
@@ -187,9 +188,9 @@ class _Session:
                 self._formats.pop(0)
             _logger.warning("the server rejects response_format %s; going on without", response_format["type"])
             return True
-        if not any(word in message for word in _UNSUPPORTED_WORDS):  # its code is part of the message
+        if not any(word in message for word in _UNSUPPORTED_WORDS):
             return False
-        names = [name for name in parameters if name != "model"]
+        names = [name for name in self._parameters if name != "model"]
         rejected = named if named in names else next((name for name in names if _mentions(message, name)), None)
         if rejected is None:
             return False
@@ -203,36 +204,39 @@ class _Session:
         _logger.warning("the server rejects the parameter %s; going on without", rejected)
         return True
 
-    def _read(self, body: str) -> Reply:
-        try:
-            data = json.loads(body)
-        except ValueError:
-            raise CallError(self._hide(f"the server sent no JSON: {body[:200]!r}"), retry=True) from None
-        error = data.get("error") if isinstance(data, dict) else None
-        if isinstance(error, dict):  # with status 200, as some routers do
-            code = error.get("code")
-            status = code if isinstance(code, int) else 500
-            codes = {str(code), str(error.get("type"))}
-            raise self._without_key(status_error(status, codes, str(error.get("message", error)), {}))
+    def _reply(self, data: Any, body: str) -> Reply:
         try:
             choice = data["choices"][0]
             message = choice["message"]
             text, refusal = message.get("content"), message.get("refusal")
         except (KeyError, IndexError, TypeError, AttributeError):
-            raise CallError(self._hide(f"the server sent no choice: {body[:200]!r}"), retry=True) from None
+            raise CallError(self._hide(f"the server sent no completion: {body[:200]!r}"), retry=True) from None
         meta = {"model": data.get("model"), "index": 0, "finish_reason": choice.get("finish_reason")}
         return Reply(text, refusal, meta | {"usage": data.get("usage") or {}})
+
+    def _failure(self, response: Any, error: Any) -> tuple[CallError, str]:
+        """What a server's error means, and the parameter that it names."""
+        status = response.status_code
+        stated = error if isinstance(error, dict) else {}
+        code = stated.get("code")
+        if status < 400:  # routers pass on an error with status 200 and the status as its code
+            status = code if isinstance(code, int) else 500
+        message = f"{status}: {stated.get('message') or response.text[:500]}"
+        if isinstance(code, str):
+            message += f" ({code})"
+        failure = status_error(status, {str(code), str(stated.get("type"))}, self._hide(message), response.headers)
+        return failure, str(stated.get("param"))
 
     def _hide(self, message: str) -> str:
         return message.replace(self._key, "***") if len(self._key) > 4 else message  # not the "none" of local servers
 
-    def _without_key(self, failure: CallError) -> CallError:
-        failure.args = (self._hide(str(failure)),)
-        return failure
 
-
-def _messages(request: Request) -> list[dict[str, str]]:
-    return [{"role": message.role, "content": message.text} for message in request.messages]
+def _json(text: str) -> Any:
+    """What the text is as JSON, None where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _mentions(message: str, name: str) -> bool:
