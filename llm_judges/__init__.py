@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     )
     from llm_judges.failures import CallError as CallError, FatalError as FatalError, RowError as RowError
     from llm_judges.generator import (
+        Generator as Generator,
         Message as Message,
         Reply as Reply,
         Request as Request,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "evaluators": ("ContextRelevanceEvaluator", "FaithfulnessEvaluator", "LLMEvaluator"),
     "failures": ("CallError", "FatalError", "RowError"),
-    "generator": ("Message", "Reply", "Request", "ScriptedChatGenerator"),
+    "generator": ("Generator", "Message", "Reply", "Request", "ScriptedChatGenerator"),
     "openai_chat": ("EnvVar", "OpenAIChatGenerator"),
     "runner": ("RunOptions",),
     "reliability": ("Agreement", "agreement"),

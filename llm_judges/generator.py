@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from llm_judges.failures import CallError, call_error
 from metrics_core.errors import InputError
@@ -72,7 +72,6 @@ Call = Callable[[Request], Awaitable[Reply]]
 REPLY_LIMITS = ("max_completion_tokens", "max_tokens")  # what OpenAI's protocol calls it, now and before
 
 
-@runtime_checkable
 class Generator(Protocol):
     """Our own protocol. `reply` raises where no reply came; see `llm_judges.failures.call_error`.
 

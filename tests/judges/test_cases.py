@@ -495,6 +495,6 @@ def test_a_failed_row_stops_the_run_if_it_is_to_raise_and_keeps_what_was_paid_fo
 
 
 def test_the_bound_holds():
-    with Server(lambda _: says(verdict(1), delay=0.02)) as server:
-        faithfulness(server, max_concurrency=5).run(**rows(40))
+    with Server(lambda _: says(verdict(1), delay=0.15)) as server:
+        faithfulness(server, max_concurrency=5).run(**rows(20))
     assert server.most_under_way == 5

@@ -236,7 +236,8 @@ def test_the_first_of_two_replies_counts(store):
 # Processes
 
 _RUN = """
-import json, sys
+import json, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background processes ignore it
 from llm_judges import FaithfulnessEvaluator, OpenAIChatGenerator
 from tests.judges.judging import rows
 url, store, out, count = sys.argv[1:]
