@@ -64,7 +64,7 @@ class OpenAIChatGenerator:
     Args:
         model: its name.
         api_key: an EnvVar, a secret of Haystack's, or the key itself, which `to_dict` leaves out.
-        api_base_url: None is OpenAI's.
+        api_base_url: None is that of the environment variable OPENAI_BASE_URL, or OpenAI's own.
         generation_kwargs: parameters of the request, such as `{"temperature": 0, "max_completion_tokens": 500}`.
         timeout: seconds a call may take.
     """
@@ -80,7 +80,7 @@ class OpenAIChatGenerator:
     ) -> None:
         self.model = model
         self._api_key = api_key
-        self.api_base_url = api_base_url
+        self.api_base_url = api_base_url or os.environ.get("OPENAI_BASE_URL")  # now, so that the dict form has it
         self.generation_kwargs = dict(generation_kwargs or {})
         self.timeout = timeout
         self._certificates: Any = None

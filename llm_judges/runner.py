@@ -349,8 +349,8 @@ async def run_batch(
             for generator, identity in zip(batch.generators, identities, strict=True)
         ]
         workers = _Workers(batch, options, endpoints, store)
-        total = batch.n_rows * per_row
-        bar = stack.enter_context(require("tqdm").tqdm(total=total, unit="row", disable=not progress_bar))
+        total, unit = batch.n_rows * per_row, "row" if per_row == 1 else "judgement"
+        bar = stack.enter_context(require("tqdm").tqdm(total=total, unit=unit, disable=not progress_bar))
 
         async def work() -> None:
             nonlocal failed

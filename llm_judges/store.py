@@ -6,11 +6,13 @@ import hashlib
 import json
 import re
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike, fspath
 from types import TracebackType
 from typing import Any, Self
 
+from llm_judges.failures import FatalError
 from llm_judges.generator import Reply, Request
 from metrics_core.errors import InputError
 
@@ -72,18 +74,25 @@ class Store:
 
     def get(self, key: str) -> Reply | None:
         """The reply to that request, if it has been paid for."""
-        with closing(self._database.execute("SELECT reply FROM replies WHERE key = ?", (key,))) as rows:
-            found = rows.fetchone()
+        with self._or_stop():
+            found = self._database.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
         return Reply(**json.loads(found[0])) if found else None
 
     def put(self, key: str, reply: Reply, attempt: int) -> Reply:
         """Keeps a reply, and gives back the one that counts: the first, where another run was faster."""
         # JSON in ASCII: a reply may have lone surrogates, which sqlite's UTF-8 has not
         text = json.dumps({"text": reply.text, "refusal": reply.refusal, "meta": reply.meta}, default=str)
-        insert = "INSERT OR IGNORE INTO replies VALUES (?, ?, ?)"
-        if self._database.execute(insert, (key, attempt, text)).rowcount:
-            return reply
-        return self.get(key) or reply
+        with self._or_stop():
+            insert = "INSERT OR IGNORE INTO replies VALUES (?, ?, ?)"
+            is_first = self._database.execute(insert, (key, attempt, text)).rowcount
+        return reply if is_first else self.get(key) or reply
+
+    @contextmanager
+    def _or_stop(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:  # a full disk, a file that was taken away: going on would lose what is paid for
+            raise FatalError(f"the run stopped: the store {self._path} failed: {error}") from error
 
 
 def request_key(request: Request, identity: str) -> str:

@@ -34,7 +34,8 @@ ROOT = Path(__file__).resolve().parents[2]
 EVALUATORS = [ContextRelevanceEvaluator, FaithfulnessEvaluator]
 
 
-def test_the_default_generator_is_openais_in_json_mode():
+def test_the_default_generator_is_openais_in_json_mode(monkeypatch):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     described = FaithfulnessEvaluator().to_dict()["init_parameters"]["chat_generator"]
     assert described["type"] == "llm_judges.openai_chat.OpenAIChatGenerator"
     assert described["init_parameters"]["generation_kwargs"] == {
@@ -70,6 +71,14 @@ def test_a_key_reaches_the_server_and_no_dict(monkeypatch, api_key):
     assert "sk-literal" not in repr(evaluator._chat_generator)
     again = FaithfulnessEvaluator.from_dict(evaluator.to_dict())
     assert again._chat_generator._api_key == (api_key if isinstance(api_key, EnvVar) else EnvVar("OPENAI_API_KEY"))
+
+
+def test_the_base_url_of_the_environment_is_one_like_any_other(monkeypatch):
+    with Server([says(verdict(1))]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        generator = OpenAIChatGenerator("m", "k")
+        assert faithfulness(chat_generator=generator).run(**rows(1))["score"] == 1.0
+        assert generator.to_dict()["init_parameters"]["api_base_url"] == server.url  # so that a store tells them apart
 
 
 @pytest.mark.parametrize("cls", EVALUATORS)

@@ -157,6 +157,22 @@ def test_what_the_store_has_costs_no_budget(store):
         assert faithfulness(server, store=store, budget_tokens=0).run(**rows(6))["coverage"]["scored"] == 5
 
 
+def test_a_store_that_fails_stops_the_run(store):
+    def script(prompt):
+        if row_of(prompt) == 2:
+            database = sqlite3.connect(store)
+            database.execute("DROP TABLE replies")
+            database.close()
+        return verdict(1)
+
+    generator = ScriptedChatGenerator(script)
+    evaluator = faithfulness(chat_generator=generator, store=store, store_identity="x", max_concurrency=1)
+    with pytest.raises(FatalError, match=r"the store .*run\.db failed: no such table") as caught:
+        evaluator.run(**rows(10))
+    assert caught.value.result["coverage"]["scored"] == 2
+    assert generator.calls == 3
+
+
 def test_lone_surrogates_survive(store):
     with Server(lambda _: says('{"ok": "\\ud83d"}\n\ud83d')) as server:
         for _ in range(2):
