@@ -309,6 +309,20 @@ def test_what_stays_no_completion_is_a_row_error(nothing):
     assert len(server.requests) == 3
 
 
+@pytest.mark.parametrize(("code", "reason"), [(429, "rate_limited"), ("content_filter", "content_filter")])
+def test_an_error_that_comes_with_status_200_is_understood(code, reason):
+    with Server(lambda _: Answer(200, {"error": {"message": "upstream", "code": code}})) as server:
+        result = faithfulness(server, max_retries=0).run(**rows(1))
+    assert result["reason"] == [reason]
+    assert "upstream" in result["detail"][0]
+
+
+def test_a_fatal_error_may_come_with_status_200():
+    error = {"error": {"message": "no credits", "code": 402}}
+    with Server(lambda _: Answer(200, error)) as server, pytest.raises(FatalError, match="no credits"):
+        faithfulness(server).run(**rows(1))
+
+
 # 11
 
 
@@ -360,6 +374,15 @@ def test_with_a_limit_of_replies_a_budget_is_not_exceeded():
     assert 3 <= len(server.requests) <= 5
     assert result["usage"]["total_tokens"] <= budget
     assert result["reason"].count("skipped") == 20 - len(server.requests)
+
+
+def test_a_worker_waits_for_what_others_have_reserved_and_may_not_need():
+    client = {"generation_kwargs": {"max_tokens": 300}}
+    with Server(lambda _: says("{}", tokens=30, delay=0.02)) as server:
+        evaluator = llm(server, outputs=[], client=client, max_concurrency=4, budget_tokens=900)
+        result = evaluator.run(texts=["t"] * 12)
+    assert server.most_under_way == 2  # two reservations fit at a time
+    assert result["coverage"]["scored"] == 12
 
 
 def test_a_budget_of_requests_is_exact():
