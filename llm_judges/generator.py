@@ -64,7 +64,8 @@ class Reply:
     @property
     def usage(self) -> Mapping[str, Any]:
         """Token counts; empty where the generator tells none."""
-        return self.meta.get("usage") or {}
+        usage = self.meta.get("usage")
+        return usage if isinstance(usage, Mapping) else {}
 
 
 Call = Callable[[Request], Awaitable[Reply]]

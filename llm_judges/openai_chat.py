@@ -210,9 +210,11 @@ class _Session:
             message = choice["message"]
             text, refusal = message.get("content"), message.get("refusal")
         except (KeyError, IndexError, TypeError, AttributeError):
-            raise CallError(self._hide(f"the server sent no completion: {body[:200]!r}"), retry=True) from None
+            text = refusal = message = None
+        if message is None or not isinstance(text, (str, type(None))):
+            raise CallError(self._hide(f"the server sent no completion: {body[:200]!r}"), retry=True)
         meta = {"model": data.get("model"), "index": 0, "finish_reason": choice.get("finish_reason")}
-        return Reply(text, refusal, meta | {"usage": data.get("usage") or {}})
+        return Reply(text, refusal, meta | {"usage": data.get("usage")})
 
     def _failure(self, response: Any, error: Any) -> tuple[CallError, str]:
         """What a server's error means, and the parameter that it names."""

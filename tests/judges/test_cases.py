@@ -286,6 +286,7 @@ _NOTHINGS = {
     "null choices": Answer(200, {"choices": None}),
     "null message": Answer(200, {"choices": [{"message": None}]}),
     "a list": Answer(200, []),
+    "parts": Answer(200, {"choices": [{"message": {"content": [{"type": "text", "text": "{}"}]}}]}),
     "reset": Answer(drop=True),
     "500": fails(500),
     "503 html": Answer(503, "<html>", {"content-type": "text/html"}),
@@ -321,6 +322,15 @@ def test_a_fatal_error_may_come_with_status_200():
     error = {"error": {"message": "no credits", "code": 402}}
     with Server(lambda _: Answer(200, error)) as server, pytest.raises(FatalError, match="no credits"):
         faithfulness(server).run(**rows(1))
+
+
+@pytest.mark.parametrize("usage", [None, [], "many", {"total_tokens": None}])
+def test_a_reply_without_usage_counts_is_a_reply(usage):
+    answer = says(verdict(1))
+    with Server([Answer(body=answer.body | {"usage": usage})]) as server:
+        result = faithfulness(server).run(**rows(1))
+    assert result["score"] == 1.0
+    assert result["usage"]["total_tokens"] == 0
 
 
 # 11

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from llm_judges import FatalError, LLMEvaluator, OpenAIChatGenerator, Reply, ScriptedChatGenerator
+from llm_judges import EnvVar, FatalError, LLMEvaluator, OpenAIChatGenerator, Reply, ScriptedChatGenerator
 from llm_judges.store import Store
 from metrics_core.errors import InputError
 from tests.judges.judging import KEY, faithfulness, llm, row_of, rows, verdict
@@ -50,7 +50,8 @@ def test_a_rerun_asks_nothing_and_equals_the_first(store):
     assert again == first
 
 
-def test_what_hits_and_what_misses(store):
+def test_what_hits_and_what_misses(store, monkeypatch):
+    monkeypatch.setenv("ANOTHER_KEY", KEY)
     kwargs = {"temperature": 0, "seed": 1}
     with Server(lambda _: says(verdict(1))) as server, Server(lambda _: says(verdict(1))) as other:
 
@@ -63,6 +64,7 @@ def test_what_hits_and_what_misses(store):
             made(max_concurrency=1, timeout=50, max_retries=1, progress_bar=False),
             made(client={"generation_kwargs": dict(reversed(kwargs.items()))}),
             made(client={"api_key": "sk-another-key", "timeout": 7.0}),
+            made(client={"api_key": EnvVar("ANOTHER_KEY")}),
             made(empty_score=1.0),
         ]
         assert [asked(server, evaluator) for evaluator in hits] == [0] * len(hits)
