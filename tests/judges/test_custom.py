@@ -83,6 +83,12 @@ def test_what_does_not_conform_is_asked_for_again_and_told_why(outputs, wrong):
     assert [message.role for message in asked[1].messages] == ["user", "assistant", "user"]
 
 
+@pytest.mark.parametrize("outputs", [Rating, Rating.model_json_schema()], ids=["model", "schema"])
+def test_a_whole_number_is_an_integer_however_it_is_written(outputs):
+    result = judge('{"reason": "so", "rating": 4.0}', outputs=outputs, score="rating").run(texts=["t"])
+    assert result["results"][0]["rating"] == 4
+
+
 def test_the_schema_is_shown_and_examples_may_be_left_out():
     (prompt,) = judge().prompts(texts=["t"])
     assert "in a sentence, before the rating" in prompt

@@ -12,8 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from llm_judges import EnvVar, FatalError, LLMEvaluator, OpenAIChatGenerator, Reply, ScriptedChatGenerator
-from llm_judges.store import Store
+from llm_judges import (
+    EnvVar,
+    FatalError,
+    LLMEvaluator,
+    Message,
+    OpenAIChatGenerator,
+    Reply,
+    Request,
+    ScriptedChatGenerator,
+)
+from llm_judges.store import Store, request_key
 from metrics_core.errors import InputError
 from tests.judges.judging import KEY, faithfulness, llm, row_of, rows, verdict
 from tests.judges.server import Answer, Seen, Server, fails, says
@@ -93,6 +102,16 @@ def test_a_changed_schema_misses(store):
         assert asks(ok=one, why=two) == 1
         assert asks(ok=one | {"minimum": 1}, why=two) == 1
         assert asks(ok=one, why=two) == 0
+
+
+def test_the_schema_is_part_of_the_key_and_its_order_is_not():
+    one, two = {"type": "object", "properties": {}}, {"type": "object", "required": []}
+    keys = [
+        request_key(Request((Message("user", "p"),), schema), "generator")
+        for schema in (None, one, two, dict(reversed(one.items())))
+    ]
+    assert len(set(keys)) == 3
+    assert keys[3] == keys[1]
 
 
 def test_changed_instructions_miss(store):
