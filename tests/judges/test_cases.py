@@ -324,6 +324,13 @@ def test_a_fatal_error_may_come_with_status_200():
         faithfulness(server).run(**rows(1))
 
 
+def test_a_retry_that_is_refused_for_good_is_the_last():
+    with Server([fails(500), fails(400, message="never"), says(verdict(1))]) as server:
+        result = faithfulness(server).run(**rows(1))
+    assert "never" in result["detail"][0]
+    assert len(server.requests) == 2
+
+
 @pytest.mark.parametrize("usage", [None, [], "many", {"total_tokens": None}])
 def test_a_reply_without_usage_counts_is_a_reply(usage):
     answer = says(verdict(1))
