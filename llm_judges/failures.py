@@ -20,33 +20,23 @@ _CONNECTION_ERRORS = {"APIConnectionError", "RequestError", "OSError"}
 
 
 class StoppedError(MetricsError):
-    """A run that ended early; `result` holds what was finished, in the form that the evaluator returns.
-
-    Attributes:
-        result: the evaluator's result; rows that were not judged have the reason "skipped".
-    """
+    """A run that ended early; `result` is the evaluator's, with the reason "skipped" for rows that were not judged."""
 
     result: dict[str, Any] | None = None
 
 
 class FatalError(StoppedError):
-    """The endpoint will answer no request of this run: a wrong key, no quota, no such model."""
+    """No other row would fare better: a wrong key, no quota, no such model, a store that cannot be written."""
 
 
 class RowError(StoppedError):
-    """A row could not be judged, and `raise_on_failure` is set.
-
-    Attributes:
-        row: its index.
-        reason: as in the result's `reason`.
-    """
+    """A row could not be judged, and `raise_on_failure` is set; `row` is its index."""
 
     def __init__(self, row: int, reason: str, detail: str) -> None:
         super().__init__(
             f"row {row} could not be judged ({reason}: {detail}); raise_on_failure=False goes on without such rows"
         )
         self.row = row
-        self.reason = reason
 
 
 class InvalidOutputError(MetricsError):
@@ -105,16 +95,15 @@ def status_error(status: int, codes: set[str], message: str, headers: Mapping[st
     if status in _FATAL_STATUSES or codes & _FATAL_CODES:
         return CallError(message, fatal=True)
     retry = status in _TRANSIENT_STATUSES or status >= 500
-    reason = "rate_limited" if status == 429 else "transport"
-    retry_after = _retry_after(headers) if retry else None
+    retry_after = _retry_after(headers.get("retry-after", "")) if retry else None
     if retry_after is not None:
         message = f"{message} (the server asked to wait {retry_after:g} s)"
+    reason = "rate_limited" if status == 429 else "transport"
     return CallError(message, reason, retry=retry, retry_after=retry_after)
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
+def _retry_after(value: str) -> float | None:
     """Seconds from now; the header has seconds or a date."""
-    value = headers.get("retry-after", "")
     try:
         seconds = float(value)
     except ValueError:

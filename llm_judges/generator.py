@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
 from llm_judges.failures import CallError, call_error
 from metrics_core.errors import InputError
+
+REPLY_LIMITS = ("max_completion_tokens", "max_tokens")  # what OpenAI's protocol calls it, now and before
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +54,14 @@ class Reply:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def model(self) -> str | None:
-        """The model that answered."""
-        return self.meta.get("model")
-
-    @property
-    def finish_reason(self) -> str | None:
-        """Why it stopped: "stop", "length", "content_filter" or others."""
-        return self.meta.get("finish_reason")
-
-    @property
-    def usage(self) -> Mapping[str, Any]:
-        """Token counts; empty where the generator tells none."""
+    def usage(self) -> dict[str, int]:
+        """The token counts of `meta`; empty where the generator tells none."""
         usage = self.meta.get("usage")
-        return usage if isinstance(usage, Mapping) else {}
+        counts = usage.items() if isinstance(usage, Mapping) else ()
+        return {name: count for name, count in counts if isinstance(count, int)}
 
 
 Call = Callable[[Request], Awaitable[Reply]]
-
-REPLY_LIMITS = ("max_completion_tokens", "max_tokens")  # what OpenAI's protocol calls it, now and before
 
 
 class Generator(Protocol):
@@ -94,67 +85,31 @@ async def connect(generator: Any, max_concurrency: int, *, own_loop: bool) -> As
         own_loop: whether the event loop ends with the run. Then Haystack's generators are asked in threads, where they
             can be: they would keep an asynchronous client that is bound to the loop.
     """
-    opened: AbstractAsyncContextManager[Call]
-    if hasattr(generator, "connect"):
-        opened = generator.connect()
-    elif hasattr(generator, "reply"):
-        opened = _as_it_is(generator.reply)
-    elif hasattr(generator, "run_async") and not (own_loop and hasattr(generator, "run")):
-        opened = _as_it_is(_haystack_call(generator.run_async))
-    else:
-        opened = _in_threads(generator.run, max_concurrency)
-    async with opened as call:
-        yield _understood(call)
+    async with AsyncExitStack() as stack:
+        call: Call
+        if hasattr(generator, "connect"):
+            call = await stack.enter_async_context(generator.connect())
+        elif hasattr(generator, "reply"):
+            call = generator.reply
+        elif hasattr(generator, "run_async") and not (own_loop and hasattr(generator, "run")):
+            call = _haystack_call(generator.run_async)
+        else:
+            threads = ThreadPoolExecutor(max_concurrency, thread_name_prefix="llm-judges")
+            # A call whose row has given up on it ends by itself
+            stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+            call = _haystack_call(
+                lambda **given: asyncio.get_running_loop().run_in_executor(threads, partial(generator.run, **given))
+            )
 
+        async def understood(request: Request) -> Reply:
+            try:
+                return await call(request)
+            except CallError:
+                raise
+            except Exception as error:  # a generator of others raises anything; it costs one row
+                raise call_error(error) from error
 
-def reply_limit(generator: Any) -> int:
-    """How many tokens a reply can have by the generator's `generation_kwargs` (ours and Haystack's); 0: unlimited."""
-    parameters = getattr(generator, "generation_kwargs", None) or {}
-    return next((int(parameters[name]) for name in REPLY_LIMITS if parameters.get(name)), 0)
-
-
-def check_generator(generator: Any) -> None:
-    """Refuses what cannot be asked.
-
-    Raises:
-        InputError: it has none of the methods.
-    """
-    if not any(callable(getattr(generator, name, None)) for name in ("connect", "reply", "run", "run_async")):
-        raise InputError(
-            "chat_generator must have run(messages), run_async(messages) or reply(request), "
-            f"got {type(generator).__name__}"
-        )
-
-
-def _understood(call: Call) -> Call:
-    async def understood(request: Request) -> Reply:
-        try:
-            return await call(request)
-        except CallError:
-            raise
-        except Exception as error:  # a generator of others raises anything; it costs one row
-            raise call_error(error) from error
-
-    return understood
-
-
-@asynccontextmanager
-async def _as_it_is(call: Call) -> AsyncIterator[Call]:
-    yield call
-
-
-@asynccontextmanager
-async def _in_threads(run: Callable[..., Any], max_concurrency: int) -> AsyncIterator[Call]:
-    threads = ThreadPoolExecutor(max_concurrency, thread_name_prefix="llm-judges")
-    loop = asyncio.get_running_loop()
-
-    async def run_in_thread(*, messages: list[Any]) -> Any:
-        return await loop.run_in_executor(threads, lambda: run(messages=messages))
-
-    try:
-        yield _haystack_call(run_in_thread)
-    finally:
-        threads.shutdown(wait=False, cancel_futures=True)  # a call whose row has given up on it ends by itself
+        yield understood
 
 
 def _haystack_call(run: Callable[..., Awaitable[Any]]) -> Call:
@@ -174,6 +129,25 @@ def _haystack_call(run: Callable[..., Awaitable[Any]]) -> Call:
         return Reply(replies[0].text, meta=dict(replies[0].meta or {}))
 
     return call
+
+
+def reply_limit(generator: Any) -> int:
+    """How many tokens a reply can have by the generator's `generation_kwargs` (ours and Haystack's); 0: unlimited."""
+    parameters = getattr(generator, "generation_kwargs", None) or {}
+    return next((int(parameters[name]) for name in REPLY_LIMITS if parameters.get(name)), 0)
+
+
+def check_generator(generator: Any) -> None:
+    """Refuses what cannot be asked.
+
+    Raises:
+        InputError: it has none of the methods.
+    """
+    if not any(callable(getattr(generator, name, None)) for name in ("connect", "reply", "run", "run_async")):
+        raise InputError(
+            "chat_generator must have run(messages), run_async(messages) or reply(request), "
+            f"got {type(generator).__name__}"
+        )
 
 
 class ScriptedChatGenerator:

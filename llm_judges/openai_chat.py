@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from logging import getLogger
 from typing import Any
 
@@ -17,9 +18,11 @@ from metrics_core.errors import InputError
 
 _logger = getLogger(__name__)
 
-# What 400s call the parameter, in the servers' own words
-_FORMAT_WORDS = ("response_format", "response format", "json_schema", "json_object", "guided_json", "structured output")
-_UNSUPPORTED_WORDS = ("unsupported", "not support", "unrecognized", "unknown", "not permitted", "not allowed")
+_JSON_OBJECT = {"type": "json_object"}
+# 400s in the servers' own words
+_OF_THE_FORMAT = re.compile("response.format|json_schema|json_object|guided_json|structured.output", re.IGNORECASE)
+_UNSUPPORTED = re.compile("unsupported|not support|unrecognized|unknown|not permitted|not allowed", re.IGNORECASE)
+_NEEDED = {"model", "messages", "response_format", *REPLY_LIMITS}  # a limit keeps the budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,8 @@ class OpenAIChatGenerator:
         )
 
     The reply's format is enforced by the server where it can be: a JSON schema if the request has one, else any JSON
-    object, else nothing but the prompt. A parameter that the server rejects (`seed`, `temperature`, …) is left out.
-    Both are remembered for the run.
+    object, else nothing but the prompt. A parameter that the server does not support (`seed`, `temperature`, …) is left
+    out. Both are remembered for the run.
 
     Args:
         model: its name.
@@ -83,7 +86,6 @@ class OpenAIChatGenerator:
         self.api_base_url = api_base_url or os.environ.get("OPENAI_BASE_URL")  # now, so that the dict form has it
         self.generation_kwargs = dict(generation_kwargs or {})
         self.timeout = timeout
-        self._certificates: Any = None
 
     def warm_up(self) -> None:
         """Makes sure that there is a key, and the client's package.
@@ -100,11 +102,9 @@ class OpenAIChatGenerator:
         """Opens a client in the running event loop, and closes it."""
         openai = require("openai")
         key = self._key()
-        if self._certificates is None:
-            self._certificates = require("httpx2").create_ssl_context()  # 50 ms, which a run need not pay again
-        http = openai.DefaultAsyncHttpx2Client(verify=self._certificates, timeout=self.timeout)
+        http = openai.DefaultAsyncHttpx2Client(verify=_certificates(), timeout=self.timeout)
         async with openai.AsyncOpenAI(api_key=key, base_url=self.api_base_url, http_client=http) as client:
-            yield _Session(self, client, http, key)
+            yield _Session({"model": self.model} | self.generation_kwargs, client, http, key)
 
     def _key(self) -> str:
         return self._api_key if isinstance(self._api_key, str) else str(self._api_key.resolve_value())
@@ -135,27 +135,27 @@ class OpenAIChatGenerator:
         return f"OpenAIChatGenerator({self.model!r}, api_base_url={self.api_base_url!r})"
 
 
-class _Session:
-    """A run's calls: what the server rejected in one is left out of the next."""
+@cache
+def _certificates() -> Any:
+    return require("httpx2").create_ssl_context()  # 50 ms, which a run need not pay again
 
-    def __init__(self, generator: OpenAIChatGenerator, client: Any, http: Any, key: str) -> None:
+
+class _Session:
+    """A run's calls: what the server rejects in one is left out of the next."""
+
+    def __init__(self, parameters: Mapping[str, Any], client: Any, http: Any, key: str) -> None:
         self._http = http
         self._url = f"{client.base_url}chat/completions"
         self._headers = {name: text for name, text in client.default_headers.items() if isinstance(text, str)}
         self._headers["Authorization"] = f"Bearer {key}"
         self._key = key
-        self._parameters: dict[str, Any] = {"model": generator.model} | generator.generation_kwargs
-        configured = self._parameters.pop("response_format", {"type": "json_object"})
-        self._formats: list[dict[str, Any] | None] = [configured, None]
-        self._schemas = configured == {"type": "json_object"}  # a schema goes before JSON mode, not before another
+        self._parameters = {"response_format": _JSON_OBJECT, **parameters}
+        self._rejected: set[str] = set()  # names of parameters, types of formats
 
     async def __call__(self, request: Request) -> Reply:
         messages = [{"role": message.role, "content": message.text} for message in request.messages]
         while True:
-            response_format, parameters = self._format(request.schema), dict(self._parameters)
-            asked = {"messages": messages, **parameters}
-            if response_format is not None:
-                asked["response_format"] = response_format
+            asked = {"messages": messages} | self._accepted(request.schema)
             # By the SDK's HTTP client, not its chat.completions.create: to check what is sent and to type what comes
             # costs 2 ms of CPU a call, half of it all, and what comes must survive whatever it is. ASCII: a reply that
             # is sent back may have lone surrogates.
@@ -164,73 +164,61 @@ class _Session:
             error = data.get("error") if isinstance(data, dict) else None
             if response.status_code < 400 and error is None:
                 return self._reply(data, response.text)
-            failure, parameter = self._failure(response, error)
-            if response.status_code in {400, 422} and failure.reason == "transport":
-                # Calls that were under way together are rejected together: the first one takes it out
-                changed = self._parameters != parameters or self._format(request.schema) != response_format
-                if changed or self._take_out(str(failure).lower(), parameter, response_format):
-                    continue
-            raise failure
+            stated = error if isinstance(error, dict) else {}
+            failure = self._failure(response, stated)
+            rejected = _rejected(failure, stated, asked) if response.status_code in {400, 422} else None
+            if rejected is None:
+                raise failure
+            if rejected not in self._rejected:  # else by another of the calls that were under way together
+                _logger.warning("the server rejects %s; going on without", rejected)
+                self._rejected.add(rejected)
 
-    def _format(self, schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        if schema is None or not self._schemas:
-            return self._formats[0]
-        return {"type": "json_schema", "json_schema": {"name": "reply", "schema": _strict(schema), "strict": True}}
-
-    def _take_out(self, message: str, named: str, response_format: dict[str, Any] | None) -> bool:
-        """Takes out what a 400 says is not supported; whether there was such a thing."""
-        if response_format is not None and (
-            named.startswith("response_format") or any(word in message for word in _FORMAT_WORDS)
-        ):
-            if response_format["type"] == "json_schema" and self._schemas:
-                self._schemas = False
-            else:
-                self._formats.pop(0)
-            _logger.warning("the server rejects response_format %s; going on without", response_format["type"])
-            return True
-        if not any(word in message for word in _UNSUPPORTED_WORDS):
-            return False
-        names = [name for name in self._parameters if name != "model"]
-        rejected = named if named in names else next((name for name in names if _mentions(message, name)), None)
-        if rejected is None:
-            return False
-        value = self._parameters.pop(rejected)
-        if rejected in REPLY_LIMITS:  # a limit keeps the budget: it may have its other name, but not go
-            other = REPLY_LIMITS[1 - REPLY_LIMITS.index(rejected)]
-            if other not in message:
-                self._parameters[rejected] = value
-                return False
-            self._parameters[other] = value
-        _logger.warning("the server rejects the parameter %s; going on without", rejected)
-        return True
+    def _accepted(self, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+        """The parameters, with the strictest format, that have not been rejected so far."""
+        formats = [self._parameters["response_format"]]
+        if schema is not None and formats == [_JSON_OBJECT]:
+            strict = {"name": "reply", "schema": _strict(schema), "strict": True}
+            formats.insert(0, {"type": "json_schema", "json_schema": strict})
+        accepted = {name: value for name, value in self._parameters.items() if name not in self._rejected}
+        accepted["response_format"] = next((one for one in formats if one["type"] not in self._rejected), None)
+        return {name: value for name, value in accepted.items() if value is not None}
 
     def _reply(self, data: Any, body: str) -> Reply:
         try:
             choice = data["choices"][0]
-            message = choice["message"]
-            text, refusal = message.get("content"), message.get("refusal")
+            text, refusal = choice["message"].get("content"), choice["message"].get("refusal")
+            if isinstance(text, (str, type(None))):
+                meta = {"model": data.get("model"), "index": 0, "finish_reason": choice.get("finish_reason")}
+                return Reply(text, refusal, meta | {"usage": data.get("usage")})
         except (KeyError, IndexError, TypeError, AttributeError):
-            text = refusal = message = None
-        if message is None or not isinstance(text, (str, type(None))):
-            raise CallError(self._hide(f"the server sent no completion: {body[:200]!r}"), retry=True)
-        meta = {"model": data.get("model"), "index": 0, "finish_reason": choice.get("finish_reason")}
-        return Reply(text, refusal, meta | {"usage": data.get("usage")})
+            pass
+        raise CallError(self._hide(f"the server sent no completion: {body[:200]!r}"), retry=True)
 
-    def _failure(self, response: Any, error: Any) -> tuple[CallError, str]:
-        """What a server's error means, and the parameter that it names."""
-        status = response.status_code
-        stated = error if isinstance(error, dict) else {}
-        code = stated.get("code")
+    def _failure(self, response: Any, stated: Mapping[str, Any]) -> CallError:
+        status, code = response.status_code, stated.get("code")
         if status < 400:  # routers pass on an error with status 200 and the status as its code
             status = code if isinstance(code, int) else 500
         message = f"{status}: {stated.get('message') or response.text[:500]}"
         if isinstance(code, str):
             message += f" ({code})"
-        failure = status_error(status, {str(code), str(stated.get("type"))}, self._hide(message), response.headers)
-        return failure, str(stated.get("param"))
+        return status_error(status, {str(code), str(stated.get("type"))}, self._hide(message), response.headers)
 
     def _hide(self, message: str) -> str:
         return message.replace(self._key, "***") if len(self._key) > 4 else message  # not the "none" of local servers
+
+
+def _rejected(failure: CallError, stated: Mapping[str, Any], asked: Mapping[str, Any]) -> str | None:
+    """What a 400 does not support of what was asked: a parameter's name, or the type of the format."""
+    message, named = str(failure), str(stated.get("param"))
+    if failure.reason != "transport":
+        return None
+    if "response_format" in asked and (named.startswith("response_format") or _OF_THE_FORMAT.search(message)):
+        return str(asked["response_format"]["type"])
+    if not _UNSUPPORTED.search(message):
+        return None
+    names = [name for name in asked if name not in _NEEDED]
+    mentioned = (name for name in names if re.search(rf"\b{re.escape(name)}\b", message))
+    return named if named in names else next(mentioned, None)
 
 
 def _json(text: str) -> Any:
@@ -239,10 +227,6 @@ def _json(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-def _mentions(message: str, name: str) -> bool:
-    return re.search(rf"\b{re.escape(name)}\b", message) is not None
 
 
 def _strict(schema: Any) -> Any:

@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, Union
+from sys import float_info
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from llm_judges.failures import InvalidOutputError, require
+from llm_judges.failures import FatalError, InvalidOutputError, require
 from metrics_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Outputs:
 
     Attributes:
         keys: the names of the outputs.
-        read: the outputs of a JSON object, or an InvalidOutputError.
+        read: the outputs of a JSON object, with any extra keys, or an InvalidOutputError.
         schema: the JSON schema of the object, where more than the names is known.
     """
 
@@ -98,39 +98,60 @@ def outputs_of(given: Any) -> Outputs:
     """The outputs that a list of names, a pydantic model or a JSON schema describes.
 
     Raises:
-        InputError: a schema that is none of an object, or has a keyword that would not be checked.
+        InputError: a schema that is none, or none of an object.
     """
     if isinstance(given, Mapping):
-        model = model_of(given)
-        return Outputs(list(given["properties"]), conforms(model), given)
+        return Outputs(list(given.get("properties", ())), _conforming_to(given), given)
     if isinstance(given, type) and hasattr(given, "model_json_schema"):
         schema = given.model_json_schema()
-        return Outputs(list(schema["properties"]), conforms(given), schema)
-    return Outputs(given, has_keys(given))
+        return Outputs(list(schema["properties"]), _accepted_by(given), schema)
+    return Outputs(given, having(given))
 
 
-def has_keys(outputs: Sequence[str]) -> Read:
-    """Reads objects that have these keys; others are kept."""
+def having(keys: Sequence[str]) -> Read:
+    """Reads objects that have these keys."""
 
     def read(value: dict[str, Any]) -> dict[str, Any]:
-        if missing := [name for name in outputs if name not in value]:
+        if missing := [name for name in keys if name not in value]:
             raise InvalidOutputError(f"it lacks the keys {missing}; it has {list(value)}")
         return value
 
     return read
 
 
-def conforms(model: type[BaseModel]) -> Read:
-    """Reads objects that the pydantic model accepts, as the model reads them; extra keys are kept."""
+def _accepted_by(model: type[BaseModel]) -> Read:
     pydantic = require("pydantic")
 
     def read(value: dict[str, Any]) -> dict[str, Any]:
         try:
-            read_value = model.model_validate(value)
+            accepted = model.model_validate(value)
         except pydantic.ValidationError as error:
             faults = (f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
             raise InvalidOutputError("; ".join(faults)) from None
-        return value | read_value.model_dump(mode="json", by_alias=True)
+        return value | accepted.model_dump(mode="json", by_alias=True)
+
+    return read
+
+
+def _conforming_to(schema: Mapping[str, Any]) -> Read:
+    jsonschema, referencing = require("jsonschema"), require("referencing")
+    if schema.get("type") != "object" or not schema.get("properties"):
+        raise InputError(f"outputs as a JSON schema must describe an object with properties, got {schema!r:.200}")
+    validator_of = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+    try:
+        validator_of.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        raise InputError(f"outputs is no JSON schema: {error.json_path}: {error.message}") from None
+    validator = validator_of(schema, registry=referencing.Registry())  # which fetches nothing
+
+    def read(value: dict[str, Any]) -> dict[str, Any]:
+        try:
+            faults = [f"{error.json_path}: {error.message:.200}" for error in validator.iter_errors(value)]
+        except referencing.exceptions.Unresolvable as error:
+            raise FatalError(f"outputs: the JSON schema refers to {error.ref!r}, which it does not have") from None
+        if faults:
+            raise InvalidOutputError("; ".join(faults))
+        return value
 
     return read
 
@@ -141,8 +162,8 @@ def number(value: Any, name: str) -> float:
     Raises:
         InvalidOutputError: no finite number.
     """
-    if not isinstance(value, (int, float)) or not isfinite(value):
-        raise InvalidOutputError(f"{name} must be a number, not {value!r}")
+    if not isinstance(value, (int, float)) or not abs(value) <= float_info.max:  # integers, too, may be larger
+        raise InvalidOutputError(f"{name} must be a number, not {value!r:.80}")
     return float(value)
 
 
@@ -165,108 +186,10 @@ def binary_scores(value: Any, name: str, count: int) -> list[int]:
     """
     if not isinstance(value, list) or len(value) != count:
         raise InvalidOutputError(f"{name} must be a list of {count}, one for each statement, not {value!r:.200}")
-    scores = [_BINARY.get(score) if isinstance(score, (int, float, str)) else None for score in value]
-    for score, given in zip(scores, value, strict=True):
-        if score is None:
-            raise InvalidOutputError(f"{name} must be 0 or 1 each, not {given!r}")
-    return [score for score in scores if score is not None]
+    for score in value:
+        if not isinstance(score, (int, float, str)) or score not in _BINARY:
+            raise InvalidOutputError(f"{name} must be 0 or 1 each, not {score!r:.80}")
+    return [_BINARY[score] for score in value]
 
 
 _BINARY: Mapping[Any, int] = {0: 0, 1: 1, "0": 0, "1": 1}  # True and 1.0 are equal to 1, and hash like it
-
-
-_ANNOTATIONS = {"$defs", "$schema", "$id", "title", "description", "default", "examples"}
-_BOUNDS = {
-    "minimum": "ge",
-    "maximum": "le",
-    "exclusiveMinimum": "gt",
-    "exclusiveMaximum": "lt",
-    "minLength": "min_length",
-    "maxLength": "max_length",
-    "minItems": "min_length",
-    "maxItems": "max_length",
-    "pattern": "pattern",
-}
-_PLAIN: Mapping[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "null": None}
-
-
-def model_of(schema: Mapping[str, Any]) -> type[BaseModel]:
-    """The pydantic model of a JSON schema, which validates strictly: a text is no number.
-
-    Raises:
-        InputError: no schema of an object with properties, or a keyword that would not be checked.
-    """
-    if schema.get("type") != "object" or not schema.get("properties"):
-        raise InputError(f"outputs as a JSON schema must describe an object with properties, got {schema!r:.200}")
-    model: type[BaseModel] = _object_type(schema, schema.get("$defs", {}), str(schema.get("title", "Outputs")))
-    return model
-
-
-def _object_type(schema: Mapping[str, Any], definitions: Mapping[str, Any], name: str) -> Any:
-    _refuse_unknown(schema, {"type", "properties", "required", "additionalProperties"})
-    pydantic = require("pydantic")
-    required = schema.get("required", [])
-    fields: dict[str, Any] = {}
-    for index, (key, inner) in enumerate(schema["properties"].items()):
-        default = ... if key in required else inner.get("default")
-        # Any text may be a key: the field's own name is ours
-        fields[f"field_{index}"] = (_type(inner, definitions, key), pydantic.Field(default, alias=key))
-    extra = "forbid" if schema.get("additionalProperties") is False else "ignore"
-    config = pydantic.ConfigDict(strict=True, allow_inf_nan=False, extra=extra)
-    return pydantic.create_model(name, __config__=config, **fields)
-
-
-def _type(schema: Mapping[str, Any], definitions: Mapping[str, Any], name: str) -> Any:
-    """The Python type of a JSON schema; `name` is for messages."""
-    if "$ref" in schema:
-        target = str(schema["$ref"]).removeprefix("#/$defs/")
-        if target not in definitions:
-            raise InputError(f"outputs: {schema['$ref']!r} refers to nothing, or to what refers to itself")
-        rest = {other: inner for other, inner in definitions.items() if other != target}
-        return _type(definitions[target], rest, target)
-    if "anyOf" in schema:
-        _refuse_unknown(schema, {"anyOf"})
-        return Union[tuple(_type(inner, definitions, name) for inner in schema["anyOf"])]  # noqa: UP007  # of a tuple
-    if "enum" in schema or "const" in schema:
-        _refuse_unknown(schema, {"type", "enum", "const"})
-        return Literal[tuple(schema["enum"]) if "enum" in schema else schema["const"]]
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        return Union[tuple(_type({**schema, "type": one}, definitions, name) for one in kind)]  # noqa: UP007
-    if kind == "object" and "properties" in schema:
-        return _object_type(schema, definitions, name)
-    if kind == "array":
-        _refuse_unknown(schema, {"type", "items", *_BOUNDS})
-        inner_type = _type(schema["items"], definitions, name) if "items" in schema else Any
-        return _bounded(list[inner_type], schema)  # type: ignore[valid-type]
-    if kind == "object":
-        _refuse_unknown(schema, {"type", "additionalProperties"})
-        values = schema.get("additionalProperties")
-        value_type = _type(values, definitions, name) if isinstance(values, Mapping) else Any
-        return dict[str, value_type]  # type: ignore[valid-type]
-    if kind is None and not set(schema) - _ANNOTATIONS:
-        return Any
-    if not isinstance(kind, str) or kind not in _PLAIN:
-        raise InputError(f"outputs: {name!r} has the unknown type {kind!r}")
-    _refuse_unknown(schema, {"type", *_BOUNDS})
-    plain = _PLAIN[kind]
-    if kind == "integer":  # JSON has one kind of number: 4.0 is an integer
-        whole = require("pydantic").BeforeValidator(lambda given: int(given) if _is_whole(given) else given)
-        plain = Annotated[int, whole]
-    return _bounded(plain, schema)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, float) and value.is_integer()
-
-
-def _bounded(plain: Any, schema: Mapping[str, Any]) -> Any:
-    bounds = {_BOUNDS[keyword]: value for keyword, value in schema.items() if keyword in _BOUNDS}
-    return Annotated[plain, require("pydantic").Field(**bounds)] if bounds else plain
-
-
-def _refuse_unknown(schema: Mapping[str, Any], known: set[str]) -> None:
-    if unknown := set(schema) - known - _ANNOTATIONS:
-        raise InputError(
-            f"outputs: the JSON schema keyword {min(unknown)!r} is not checked here; a pydantic model can do more"
-        )

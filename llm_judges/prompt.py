@@ -9,6 +9,7 @@ from typing import Any
 
 from metrics_core.errors import InputError
 
+CHARACTERS_PER_TOKEN = 3  # low for English, so that a reservation is rather too large
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -66,3 +67,8 @@ def correction(fault: str) -> str:
     return (
         f"That reply cannot be used: {fault}. Answer again, with one JSON object as described above and nothing else."
     )
+
+
+def estimated_tokens(text: str) -> int:
+    """How many tokens a text may have."""
+    return len(text) // CHARACTERS_PER_TOKEN

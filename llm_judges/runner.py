@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -23,8 +22,8 @@ T = TypeVar("T")
 
 _LONGEST_WAIT = 600.0  # seconds that a server may ask for; a daily quota must not hold a run until tomorrow
 _BACKOFF = {"timeout": None, "wait_initial": 0.5, "wait_max": 30.0, "wait_jitter": 0.5}
-_CHARACTERS_PER_TOKEN = 3  # low for English, so that a reservation is rather too large
 _TRUNCATED = {"length", "max_tokens"}
+_COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "requests", "stored")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +73,14 @@ class Outcome:
 
     Attributes:
         result: the outputs; None where it is unscored.
+        score: that of the outputs; None where there is none.
         reason: why it is unscored; None where it is not.
-        detail: what happened, in words.
+        detail: the same in words.
         meta: what came with the reply; None where none came.
     """
 
-    result: dict[str, Any] | None
+    result: dict[str, Any] | None = None
+    score: float | None = None
     reason: str | None = None
     detail: str | None = None
     meta: Mapping[str, Any] | None = None
@@ -90,21 +91,7 @@ class Outcome:
         return self.reason not in {None, "skipped"}
 
 
-_SKIPPED = Outcome(None, "skipped", "the run ended before this row was judged")
-
-
-@dataclass(slots=True)
-class Usage:
-    """What a run has cost: tokens as the generator counts them, calls, and replies that the store had."""
-
-    tokens: Counter[str] = field(default_factory=Counter)
-    requests: int = 0
-    stored: int = 0
-
-    def as_dict(self) -> dict[str, int]:
-        """{"prompt_tokens", "completion_tokens", "total_tokens", "requests", "stored"}, and what else was counted."""
-        counted = dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), 0) | dict(self.tokens)
-        return counted | {"requests": self.requests, "stored": self.stored}
+_SKIPPED = Outcome(reason="skipped", detail="the run ended before this row was judged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +101,14 @@ class Batch:
     Attributes:
         n_rows: how many rows.
         prompt: the text that a row asks.
-        read: a reply's text as outputs, or an InvalidOutputError.
+        read: a reply's text as outputs and their score, or an InvalidOutputError.
         generators: all of them judge each row.
         schema: the JSON schema that a reply must conform to.
     """
 
     n_rows: int
     prompt: Callable[[int], str]
-    read: Callable[[str], dict[str, Any]]
+    read: Callable[[str], tuple[dict[str, Any], float | None]]
     generators: Sequence[Any]
     schema: Mapping[str, Any] | None = None
 
@@ -132,12 +119,12 @@ class Run:
 
     Attributes:
         outcomes: of each row, its outcomes: the generators in order, the samples of each.
-        usage: what it cost.
+        usage: tokens as the generators count them, "requests", and replies that the store had: "stored".
         fatal: what stopped it.
     """
 
     outcomes: list[list[Outcome]]
-    usage: Usage
+    usage: dict[str, int]
     fatal: FatalError | None = None
 
 
@@ -197,7 +184,7 @@ class _Endpoint:
     gate: _Gate = field(default_factory=_Gate)
 
 
-class _Workers:
+class _Judging:
     """A run under way: what its workers share."""
 
     def __init__(self, batch: Batch, options: RunOptions, endpoints: list[_Endpoint], store: Store | None) -> None:
@@ -207,7 +194,7 @@ class _Workers:
         self._store = store
         self._budget = _Budget(options.budget_tokens, options.budget_requests)
         self._retrying = require("stamina").retry_context
-        self.usage = Usage()
+        self.usage = Counter(dict.fromkeys(_COUNTS, 0))
 
     async def judge(self, row: int, judge: int) -> Outcome:
         """One judgement: asks, and once again where the reply cannot be read."""
@@ -218,8 +205,7 @@ class _Workers:
         asked = (Message("user", self._batch.prompt(row)),)
         try:
             async with asyncio.timeout_at(deadline):
-                request = Request(asked, self._batch.schema, sample)
-                reply = await self._ask(endpoint, request, 0, deadline)
+                reply = await self._ask(endpoint, Request(asked, self._batch.schema, sample), 0, deadline)
                 outcome = self._read(reply)
                 if outcome.reason == "invalid_output":
                     said = (Message("assistant", reply.text),) if reply.text else ()
@@ -228,26 +214,24 @@ class _Workers:
                     outcome = self._read(reply)
                 return outcome
         except TimeoutError:
-            return Outcome(None, "timeout", f"no judgement within {seconds:g} s")
+            return Outcome(reason="timeout", detail=f"no judgement within {seconds:g} s")
         except CallError as error:
             if error.fatal:
                 raise FatalError(f"the run stopped at row {row}: {error}") from error
-            return Outcome(None, error.reason, str(error))
+            return Outcome(reason=error.reason, detail=str(error))
 
     def _read(self, reply: Reply) -> Outcome:
-        reason = detail = result = None
-        if reply.finish_reason in _TRUNCATED:
-            reason, detail = "truncated", "the reply reached its limit of tokens"
-        elif reply.finish_reason == "content_filter":
-            reason, detail = "content_filter", "the server's filter cut the reply"
-        elif reply.refusal or reply.text is None:
-            reason, detail = "refused", reply.refusal or "the reply has no text"
-        else:
-            try:
-                result = self._batch.read(reply.text)
-            except InvalidOutputError as error:
-                reason, detail = "invalid_output", str(error)
-        return Outcome(result, reason, detail, reply.meta or None)
+        meta, finish_reason = reply.meta or None, reply.meta.get("finish_reason")
+        if finish_reason in _TRUNCATED:
+            return Outcome(reason="truncated", detail="the reply reached its limit of tokens", meta=meta)
+        if finish_reason == "content_filter":
+            return Outcome(reason="content_filter", detail="the server's filter cut the reply", meta=meta)
+        if reply.refusal or reply.text is None:
+            return Outcome(reason="refused", detail=reply.refusal or "the reply has no text", meta=meta)
+        try:
+            return Outcome(*self._batch.read(reply.text), meta=meta)
+        except InvalidOutputError as error:
+            return Outcome(reason="invalid_output", detail=str(error), meta=meta)
 
     async def _ask(self, endpoint: _Endpoint, request: Request, attempt: int, deadline: float | None) -> Reply:
         """The reply, from the store or from the generator."""
@@ -256,40 +240,28 @@ class _Workers:
         key = request_key(request, endpoint.identity)
         stored = self._store.get(key)
         if stored is not None:
-            self.usage.stored += 1
+            self.usage["stored"] += 1
             return stored
         return self._store.put(key, await self._call(endpoint, request, deadline), attempt)
 
     async def _call(self, endpoint: _Endpoint, request: Request, deadline: float | None) -> Reply:
-        failed: CallError | None
         reply: Reply
-        try:
-            return await self._attempt(endpoint, request, deadline)
-        except CallError as error:
-            if not error.retry:
-                raise
-            failed = error  # stamina costs 0.3 ms of CPU a call, so that it is only asked once a call has failed
         async for attempt in self._retrying(on=_retry, attempts=self._options.max_retries + 1, **_BACKOFF):
             with attempt:
-                if failed is not None:
-                    first, failed = failed, None
-                    raise first
                 reply = await self._attempt(endpoint, request, deadline)
         return reply
 
     async def _attempt(self, endpoint: _Endpoint, request: Request, deadline: float | None) -> Reply:
-        reserved = endpoint.reply_limit
-        reserved += sum(len(message.text) for message in request.messages) // _CHARACTERS_PER_TOKEN
+        reserved = endpoint.reply_limit + sum(prompt.estimated_tokens(message.text) for message in request.messages)
         await endpoint.gate.wait(deadline)
         await self._budget.reserve(reserved)
         used = 0
         try:
             await endpoint.gate.wait(deadline)  # it may have closed while the reservation waited
-            self.usage.requests += 1
+            self.usage["requests"] += 1
             reply = await endpoint.call(request)
-            counts = {name: count for name, count in reply.usage.items() if isinstance(count, int)}
-            self.usage.tokens.update(counts)
-            used = _total(counts) or reserved
+            self.usage.update(reply.usage)
+            used = _total(reply.usage) or reserved
         except CallError as error:
             if error.retry_after is not None:
                 endpoint.gate.hold(error.retry_after)
@@ -331,7 +303,9 @@ async def run_batch(
     per_row = len(batch.generators) * options.samples
     outcomes = [[_SKIPPED] * per_row for _ in range(batch.n_rows)]
     todo = iter([(row, judge) for row in range(batch.n_rows) for judge in range(per_row)])
+    total = batch.n_rows * per_row
     failed = 0
+    fatal: FatalError | None = None
     async with AsyncExitStack() as stack:
         store: Store | None = None
         identities: list[str | None] = [None] * len(batch.generators)
@@ -340,37 +314,32 @@ async def run_batch(
             identities = [generator_identity(generator, options.store_identity) for generator in batch.generators]
             if len(set(identities)) < len(identities):
                 raise InputError("two generators of a panel are the same to the store; samples= asks one several times")
-        endpoints = [
-            _Endpoint(
-                await stack.enter_async_context(connect(generator, options.max_concurrency, own_loop=own_loop)),
-                identity,
-                reply_limit(generator),
-            )
-            for generator, identity in zip(batch.generators, identities, strict=True)
-        ]
-        workers = _Workers(batch, options, endpoints, store)
-        total, unit = batch.n_rows * per_row, "row" if per_row == 1 else "judgement"
+        endpoints = []
+        for generator, identity in zip(batch.generators, identities, strict=True):
+            call = await stack.enter_async_context(connect(generator, options.max_concurrency, own_loop=own_loop))
+            endpoints.append(_Endpoint(call, identity, reply_limit(generator)))
+        judging = _Judging(batch, options, endpoints, store)
+        unit = "row" if per_row == 1 else "judgement"
         bar = stack.enter_context(require("tqdm").tqdm(total=total, unit=unit, disable=not progress_bar))
 
         async def work() -> None:
             nonlocal failed
             for row, judge in todo:
-                outcome = outcomes[row][judge] = await workers.judge(row, judge)
+                outcome = outcomes[row][judge] = await judging.judge(row, judge)
                 failed += outcome.failed
                 if stop_on_failure and failed:
                     return
-                bar.set_postfix(failed=failed, tokens=workers.usage.as_dict()["total_tokens"], refresh=False)
+                bar.set_postfix(failed=failed, tokens=judging.usage["total_tokens"], refresh=False)
                 bar.update()
                 await asyncio.sleep(0)  # lets a cancellation in where no reply has to be waited for
 
-        fatal: FatalError | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(options.max_concurrency, total)):
                     group.create_task(work())
         except* FatalError as stopped:
             fatal = next(error for error in stopped.exceptions if isinstance(error, FatalError))
-    return Run(outcomes, workers.usage, fatal)
+    return Run(outcomes, dict(judging.usage), fatal)
 
 
 def run_in_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -378,29 +347,19 @@ def run_in_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     An interrupt cancels it, and is raised when it has cleaned up.
     """
-    running: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
-    result: Future[T] = Future()
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = Future()
 
     async def supervised() -> T:
-        task = asyncio.current_task()
-        assert task is not None
-        running.set_result((asyncio.get_running_loop(), task))
+        started.set_result((asyncio.get_running_loop(), asyncio.current_task()))
         return await main()
 
-    def run() -> None:
+    with ThreadPoolExecutor(1, thread_name_prefix="llm-judges") as thread:
+        result = thread.submit(copy_context().run, lambda: asyncio.run(supervised()))
         try:
-            result.set_result(asyncio.run(supervised()))
-        except BaseException as error:  # noqa: BLE001  # raised again in the thread that waits
-            result.set_exception(error)
-
-    thread = threading.Thread(target=copy_context().run, args=(run,), name="llm-judges")
-    thread.start()
-    try:
-        return result.result()
-    except KeyboardInterrupt:
-        loop, task = running.result()
-        with suppress(RuntimeError):  # the loop has just ended by itself
-            loop.call_soon_threadsafe(task.cancel)
-        raise
-    finally:
-        thread.join()
+            return result.result()
+        except KeyboardInterrupt:
+            loop, task = started.result()
+            if task is not None:
+                with suppress(RuntimeError):  # the loop has just ended by itself
+                    loop.call_soon_threadsafe(task.cancel)
+            raise

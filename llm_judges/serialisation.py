@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from llm_judges.generator import check_generator
 from metrics_core.errors import InputError
 
 
@@ -66,8 +67,5 @@ def generator_from_dict(data: Mapping[str, Any]) -> Any:
     found = getattr(sys.modules.get(module_name), class_name, None)
     if not isinstance(found, type):
         raise InputError(f"chat_generator is a {name!r}, which is not there; import its module before from_dict")
-    if not any(hasattr(found, method) for method in ("connect", "reply", "run", "run_async")):
-        raise InputError(f"chat_generator is a {name!r}, which is no chat generator")
-    if hasattr(found, "from_dict"):
-        return found.from_dict(dict(data))
-    return found(**data.get("init_parameters", {}))
+    check_generator(found)
+    return found.from_dict(dict(data)) if hasattr(found, "from_dict") else found(**data.get("init_parameters", {}))

@@ -9,7 +9,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike, fspath
-from types import TracebackType
 from typing import Any, Self
 
 from llm_judges.failures import FatalError
@@ -38,38 +37,35 @@ class Store:
         self._path = fspath(path)
         try:
             self._database = sqlite3.connect(self._path, timeout=60, isolation_level=None)
-        except sqlite3.OperationalError as error:  # a folder that is not there
-            raise InputError(f"{self._path} cannot be used as a store: {error}") from error
-        try:
-            version = self._opened()
+            try:
+                version = self._prepare()
+            except sqlite3.DatabaseError:
+                self._database.close()
+                raise
         except sqlite3.DatabaseError as error:
-            self._database.close()
             raise InputError(f"{self._path} cannot be used as a store: {error}") from error
-        if version != _FORMAT:
+        if version not in {0, _FORMAT}:
             self._database.close()
             raise InputError(f"{self._path} is a store of version {version}; this program reads {_FORMAT}")
 
-    def _opened(self) -> int:
-        """Makes what is missing; the file's version."""
+    def _prepare(self) -> int:
+        """Makes what is missing; the version of what was there, 0 if nothing was."""
         execute = self._database.execute
         execute("PRAGMA journal_mode = WAL")
         execute("PRAGMA synchronous = NORMAL")  # in WAL: no fsync a reply, and never a torn file
-        (version,) = execute("PRAGMA user_version").fetchone()
+        version = int(execute("PRAGMA user_version").fetchone()[0])
         if version == 0:
             execute(
                 "CREATE TABLE IF NOT EXISTS replies ("
                 "key TEXT PRIMARY KEY, attempt INTEGER NOT NULL, reply TEXT NOT NULL) WITHOUT ROWID"
             )
             execute(f"PRAGMA user_version = {_FORMAT}")
-            return _FORMAT
-        return int(version)
+        return version
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._database.close()
 
     def get(self, key: str) -> Reply | None:
@@ -112,12 +108,10 @@ def generator_identity(generator: Any, store_identity: str | None) -> str:
     Raises:
         InputError: it has no usable `to_dict()`, and there is no store_identity.
     """
-    described: Any = None
-    if hasattr(generator, "to_dict"):
-        try:
-            described = _public(generator.to_dict())
-        except ValueError:  # Haystack's, of a secret that is no environment variable
-            described = None
+    try:
+        described = _public(generator.to_dict()) if hasattr(generator, "to_dict") else None
+    except ValueError:  # Haystack's, of a secret that is no environment variable
+        described = None
     if described is None and store_identity is None:
         raise InputError(
             f"store needs to know whose replies it keeps, and {type(generator).__name__} cannot be described by "
@@ -129,14 +123,9 @@ def generator_identity(generator: Any, store_identity: str | None) -> str:
 def _public(value: Any) -> Any:
     """Without secrets, and without what does not change a reply."""
     if isinstance(value, dict):
-        return {
-            name: _public(inner)
-            for name, inner in value.items()
-            if name not in _NOT_OF_THE_REPLY and not _SECRET.search(str(name))
-        }
-    if isinstance(value, (list, tuple)):
-        return [_public(inner) for inner in value]
-    return value
+        shown = (name for name in value if name not in _NOT_OF_THE_REPLY and not _SECRET.search(str(name)))
+        return {name: _public(value[name]) for name in shown}
+    return [_public(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 def _canonical(value: Any) -> str:

@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
-from llm_judges import LLMEvaluator, ScriptedChatGenerator
-from llm_judges.outputs import InvalidOutputError, conforms, json_object, model_of
+from llm_judges import FatalError, LLMEvaluator, ScriptedChatGenerator
+from llm_judges.outputs import InvalidOutputError, json_object
 from metrics_core.errors import InputError
 from tests.judges.judging import Recording, llm
-
-jsonschema = pytest.importorskip("jsonschema", reason="the oracle of JSON schemas")
 
 
 class Grade(Enum):
@@ -107,8 +105,9 @@ def test_a_score_must_be_a_number(value):
         assert isnan(result["score"])
 
 
-def test_infinity_is_no_score():
-    result = llm(score="ok", chat_generator=ScriptedChatGenerator(['{"ok": 1e999}'] * 2)).run(texts=["t"])
+@pytest.mark.parametrize("number", ["1e999", "9" * 400])
+def test_what_no_float_holds_is_no_score(number):
+    result = llm(score="ok", chat_generator=ScriptedChatGenerator([f'{{"ok": {number}}}'] * 2)).run(texts=["t"])
     assert result["reason"] == ["invalid_output"]
 
 
@@ -133,21 +132,22 @@ def test_aliases_and_defaults_of_a_model():
     [
         {"type": "array"},
         {"type": "object"},
-        {"type": "object", "properties": {"a": {"type": "integer", "multipleOf": 2}}},
+        {"properties": {"a": {}}},
         {"type": "object", "properties": {"a": {"type": "text"}}},
-        {"type": "object", "properties": {"a": {"allOf": [{}]}}},
-        {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}},
-        {
-            "type": "object",
-            "properties": {"a": {"$ref": "#/$defs/a"}},
-            "$defs": {"a": {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}}},
-        },
+        {"type": "object", "properties": {"a": {}}, "required": "a"},
     ],
     ids=str,
 )
-def test_a_schema_that_would_not_be_checked_is_refused(schema):
+def test_what_is_no_schema_of_an_object_is_refused(schema):
     with pytest.raises(InputError, match="outputs"):
         judge(outputs=schema)
+
+
+@pytest.mark.parametrize("ref", ["#/$defs/a", "http://127.0.0.1:9/schema.json"])
+def test_a_schema_that_refers_to_nothing_stops_the_run_and_fetches_nothing(ref):
+    schema = {"type": "object", "properties": {"ok": {"$ref": ref}}}
+    with pytest.raises(FatalError, match="refers to"):
+        judge('{"ok": 1}', outputs=schema).run(texts=["t"])
 
 
 def test_a_judge_by_schema_survives_its_dict_form():
@@ -162,40 +162,6 @@ def test_a_judge_by_schema_survives_its_dict_form():
     assert again.score == "rating"
 
 
-leaves = st.sampled_from(
-    [
-        {"type": "string"},
-        {"type": "string", "minLength": 1, "maxLength": 3},
-        {"type": "string", "pattern": "^a"},
-        {"type": "integer", "minimum": 0, "maximum": 2},
-        {"type": "number", "exclusiveMinimum": 0},
-        {"type": "boolean"},
-        {"type": "null"},
-        {"type": ["integer", "null"]},
-        {"enum": ["a", 1, None]},
-        {"const": "a"},
-        {},
-    ]
-)
-schemas = st.recursive(
-    leaves,
-    lambda inner: (
-        st.builds(lambda items: {"type": "array", "items": items, "maxItems": 2}, inner)
-        | st.builds(lambda one, two: {"anyOf": [one, two]}, inner, inner)
-        | st.builds(
-            lambda one, two, extra: {
-                "type": "object",
-                "properties": {"a": one, "model_b c": two},
-                "required": ["a"],
-                "additionalProperties": extra,
-            },
-            inner,
-            inner,
-            st.booleans(),
-        )
-    ),
-    max_leaves=4,
-)
 instances = st.recursive(
     st.sampled_from([None, True, False, 0, 1, 2.0, 0.5, -1, "", "a", "abcd", "b"]),
     lambda inner: (
@@ -203,22 +169,6 @@ instances = st.recursive(
     ),
     max_leaves=5,
 )
-
-
-@settings(deadline=None)
-@given(schemas, st.data())
-def test_schemas_accept_what_jsonschema_accepts(schema, data):
-    whole = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
-    read = conforms(model_of(whole))
-    value = {"x": data.draw(instances)}
-    expected = jsonschema.Draft202012Validator(whole).is_valid(value)
-    try:
-        result = read(value)
-    except InvalidOutputError:
-        assert not expected
-    else:
-        assert expected
-        assert result.keys() == {"x"}
 
 
 @settings(deadline=None)

@@ -115,7 +115,7 @@ def test_the_dict_form_keeps_the_score_of_empty_answers():
 def test_a_dict_brings_in_no_other_classes(name):
     data = FaithfulnessEvaluator(chat_generator=ScriptedChatGenerator([])).to_dict()
     data["init_parameters"]["chat_generator"]["type"] = name
-    with pytest.raises(InputError, match="chat_generator is a"):
+    with pytest.raises(InputError, match="chat_generator"):
         FaithfulnessEvaluator.from_dict(data)
 
 
