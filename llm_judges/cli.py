@@ -6,26 +6,24 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import click
 
-from llm_judges.failures import FatalError
+from llm_judges import prompt
+from llm_judges.evaluators import ContextRelevanceEvaluator, FaithfulnessEvaluator, LLMEvaluator
+from llm_judges.failures import FatalError, StoppedError
+from llm_judges.openai_chat import EnvVar, OpenAIChatGenerator
 from llm_judges.rows import Row, check_writable, read_rows, values_of, write_jsonl, write_rows
+from llm_judges.serialisation import type_from_text
 from metrics_core.errors import FileFormatError, InputError, MetricsError
-
-if TYPE_CHECKING:
-    from llm_judges.evaluators import LLMEvaluator
-    from llm_judges.openai_chat import OpenAIChatGenerator
 
 C = TypeVar("C", bound=Callable[..., Any])
 
 _PROGRAM = "llm-judges"
 _ALL_SCORED, _SOME_UNSCORED, _BAD_INPUT, _STOPPED, _INTERRUPTED, _READER_LEFT = 0, 1, 2, 3, 130, 141
-_KEY, _NO_KEY = "OPENAI_API_KEY", "none"
-_CHARACTERS_PER_TOKEN = 3  # as the runner reserves
+_KEY = "OPENAI_API_KEY"
 _SPEC = ("instructions", "inputs", "outputs", "examples", "score")
 _BY_ROW = ("status", "reason", "detail", "flags", "spread", "samples")  # of a result, where it has them
 _OURS = ("score", *_BY_ROW)
@@ -33,12 +31,23 @@ _EPILOG = """\b
 Examples:
   llm-judges faithfulness rows.jsonl --dry-run
   llm-judges faithfulness rows.jsonl --out judged.jsonl --store run.db --concurrency 16
-  llm-judges context-relevance export.csv --columns question=query --out judged.csv
+  llm-judges context-relevance export.csv --columns question=query --out judged.jsonl
   llm-judges custom rows.jsonl --spec tone.yaml --model qwen3 --base-url http://localhost:8000/v1
 
 \b
 With --store, the same command again asks only for what is missing.
 Exit status: 0 all rows scored, 1 some unscored, 2 bad usage or input, 3 stopped (key, quota, model)."""
+
+
+def _pairs(_context: click.Context, _parameter: click.Parameter, given: Iterable[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in given]
+    for name, _, value in pairs:
+        if not (name and value):
+            raise click.BadParameter(f"NAME=VALUE expected, got {name!r}")
+    return {name: value for name, _, value in pairs}
+
+
+_PAIRS: Any = {"metavar": "NAME=VALUE", "multiple": True, "callback": _pairs}
 
 
 def _judge_options(command: C) -> C:
@@ -47,9 +56,8 @@ def _judge_options(command: C) -> C:
     count = click.IntRange(min=1)
     options = (
         click.argument("rows", type=file),
-        click.option("-o", "--out", metavar="FILE", type=file, help="judged rows; unless given, to stdout as JSONL"),
+        click.option("-o", "--out", metavar="FILE", type=file, help="judged rows, as JSONL; unless given, to stdout"),
         click.option("--columns", **_PAIRS, help="where an input has another name in ROWS, as in question=query"),
-        click.option("--prefix", default="", help="put before the names of the columns that are added"),
         click.option("--limit", metavar="N", type=count, help="only the first N rows"),
         click.option("--dry-run", is_flag=True, help="show the first prompt, the rows and the tokens; ask nothing"),
         click.option("--model", default="gpt-5-mini", show_default=True),
@@ -67,33 +75,7 @@ def _judge_options(command: C) -> C:
     return command
 
 
-def _pairs(_context: click.Context, _parameter: click.Parameter, given: Iterable[str]) -> dict[str, str]:
-    pairs = {}
-    for text in given:
-        name, _, value = text.partition("=")
-        if not (name and value):
-            raise click.BadParameter(f"NAME=VALUE expected, got {text!r}")
-        pairs[name] = value
-    return pairs
-
-
-_PAIRS: Any = {"metavar": "NAME=VALUE", "multiple": True, "callback": _pairs}
-
-
-class _Commands(click.Group):
-    """Commands, and the closest of them where there is none of a name (click suggests one from 8.4 on)."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in self.commands and not args[0].startswith("-"):
-            close = get_close_matches(args[0], self.commands, n=1)
-            ctx.fail(f"no such command {args[0]!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
-        return super().resolve_command(ctx, args)
-
-
 @click.group(
-    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     invoke_without_command=True,
     epilog=_EPILOG,
@@ -112,9 +94,7 @@ def faithfulness_command(**options: Any) -> int:
 
     ROWS has the columns question, contexts and predicted_answer, or questions and predicted_answers.
     """
-    from llm_judges.evaluators import FaithfulnessEvaluator
-
-    return _judge(FaithfulnessEvaluator, **options)
+    return _judge(FaithfulnessEvaluator, {}, **options)
 
 
 @commands.command("context-relevance")
@@ -124,9 +104,7 @@ def context_relevance_command(**options: Any) -> int:
 
     ROWS has the columns question, or questions, and contexts.
     """
-    from llm_judges.evaluators import ContextRelevanceEvaluator
-
-    return _judge(ContextRelevanceEvaluator, **options)
+    return _judge(ContextRelevanceEvaluator, {}, **options)
 
 
 @commands.command("custom")
@@ -139,30 +117,18 @@ def custom_command(spec: Path, **options: Any) -> int:
     of an object); examples, unless outputs is a schema; and score, the output that is the row's score, if one is. An
     output named like a column of ours, such as reason, is written as output_reason.
     """
-    from llm_judges.evaluators import LLMEvaluator
-
-    parameters = read_spec(spec)
-    return _judge(lambda **shared: LLMEvaluator(**parameters, **shared), **options)
+    return _judge(LLMEvaluator, _spec(spec), **options)
 
 
-def read_spec(path: Path) -> dict[str, Any]:
-    """What the file of a custom judge holds, as arguments of LLMEvaluator.
-
-    Raises:
-        InputError: it is no JSON or YAML object, lacks a key, or has one that means nothing.
-        OSError: it cannot be read.
-    """
-    from llm_judges.serialisation import type_from_text
-
+def _spec(path: Path) -> dict[str, Any]:
+    """What the file of a custom judge holds, as arguments of LLMEvaluator."""
     spec = _parsed(path)
-    if not isinstance(spec, dict):
-        raise FileFormatError(f"{path}: an object expected, got {spec!r:.100}")
+    if not isinstance(spec, dict) or not isinstance(spec.get("inputs", {}), dict):
+        raise FileFormatError(f"{path}: an object expected whose inputs are names with types, got {spec!r:.200}")
     if unknown := [name for name in spec if name not in _SPEC]:
         raise FileFormatError(f"{path}: {unknown[0]!r} means nothing here; there are {', '.join(_SPEC)}")
     if missing := [name for name in ("instructions", "inputs", "outputs") if name not in spec]:
         raise FileFormatError(f"{path} lacks {missing[0]!r}")
-    if not isinstance(spec["inputs"], dict):
-        raise FileFormatError(f"{path}: inputs must be names with types, got {spec['inputs']!r:.100}")
     return spec | {"inputs": [(name, type_from_text(str(kind))) for name, kind in spec["inputs"].items()]}
 
 
@@ -184,12 +150,12 @@ def _parsed(path: Path) -> Any:
 
 
 def _judge(
-    evaluator_of: Callable[..., LLMEvaluator],
+    kind: Callable[..., LLMEvaluator],
+    arguments: Mapping[str, Any],
     *,
     rows: Path,
     out: Path | None,
     columns: Mapping[str, str],
-    prefix: str,
     limit: int | None,
     dry_run: bool,
     model: str,
@@ -197,39 +163,41 @@ def _judge(
     api_key_env: str | None,
     parameters: Mapping[str, str],
     concurrency: int,
-    samples: int,
     **run_options: Any,
 ) -> int:
     if out is not None:
         check_writable(out)
-    evaluator = evaluator_of(
-        chat_generator=_generator(model, base_url, api_key_env, parameters),
+    # A server of one's own asks for no key; one that does answers 401, and the run stops
+    keyless = base_url is not None and api_key_env is None and not os.environ.get(_KEY)
+    asked = {"seed": 42} | {name: _value(text) for name, text in parameters.items()}
+    evaluator = kind(
+        **arguments,
+        chat_generator=OpenAIChatGenerator(
+            model, "none" if keyless else EnvVar(api_key_env or _KEY), base_url, generation_kwargs=asked
+        ),
         progress_bar=sys.stderr.isatty(),
         raise_on_failure=False,
         max_concurrency=concurrency,
-        samples=samples,
         **run_options,
     )
     table = read_rows(rows, limit)
     if not table:
         raise InputError(f"{rows} has no rows")
-    inputs = _inputs(table, rows, evaluator.inputs, columns)
-    declared: Any = evaluator.outputs
-    outputs = list(declared["properties"] if isinstance(declared, Mapping) else declared)
+    inputs = _inputs(table, rows, dict(evaluator.inputs), columns)
     present = {name for row in table for name in row}
-    if taken := [name for name in (*map(_column, outputs), *_OURS) if prefix + name in present]:
-        raise InputError(f"{rows} has a column {prefix + taken[0]!r} already; --prefix NAME_ tells ours apart")
+    if taken := [name for name in (*map(_column, evaluator.output_keys), *_OURS) if name in present]:
+        raise InputError(f"{rows} has a column {taken[0]!r} already; rename it")
     if dry_run:
-        _show(list(evaluator.prompts(**inputs)), samples)
+        _show(list(evaluator.prompts(**inputs)), run_options["samples"])
         return _ALL_SCORED
-    stopped: FatalError | None = None
+    stopped: StoppedError | None = None
     try:
         result = evaluator.run(**inputs)
     except FatalError as error:
         if error.result is None or not error.result["coverage"]["scored"]:
             raise  # and what an earlier run has written stays
         stopped, result = error, error.result
-    judged = _judged(table, result, outputs, prefix)
+    judged = _judged(table, result, evaluator.output_keys)
     if out is None:
         _to_stdout(judged)
     else:
@@ -240,17 +208,6 @@ def _judge(
     return _ALL_SCORED if result["coverage"]["scored"] == len(table) else _SOME_UNSCORED
 
 
-def _generator(
-    model: str, base_url: str | None, api_key_env: str | None, parameters: Mapping[str, str]
-) -> OpenAIChatGenerator:
-    from llm_judges.openai_chat import EnvVar, OpenAIChatGenerator
-
-    # A server of one's own asks for no key; one that does answers 401, and the run stops
-    keyless = base_url is not None and api_key_env is None and not os.environ.get(_KEY)
-    key = _NO_KEY if keyless else EnvVar(api_key_env or _KEY)
-    return OpenAIChatGenerator(model, key, base_url, {"seed": 42} | {n: _value(v) for n, v in parameters.items()})
-
-
 def _value(text: str) -> Any:
     try:
         return json.loads(text)
@@ -259,25 +216,23 @@ def _value(text: str) -> Any:
 
 
 def _inputs(
-    table: Sequence[Row], path: Path, declared: Iterable[tuple[str, Any]], columns: Mapping[str, str]
+    table: Sequence[Row], path: Path, kinds: Mapping[str, Any], columns: Mapping[str, str]
 ) -> dict[str, list[Any]]:
     """The columns that the judge takes, under its names: a row has a question, the judge takes questions."""
-    kinds = dict(declared)
-    names = {name: (name, name.removesuffix("s")) for name in kinds}
-    mapped = dict(columns)
-    inputs = {}
+    unused, inputs = set(columns), {}
     for name, kind in kinds.items():
-        given = [mapped.pop(each) for each in dict.fromkeys(names[name]) if each in mapped]
-        column = next((each for each in given or names[name] if each in table[0]), None)
+        names = dict.fromkeys((name, name.removesuffix("s")))
+        candidates = [columns[each] for each in names if each in columns] or list(names)
+        column = next((each for each in candidates if each in table[0]), None)
         if column is None:
             raise InputError(
-                f"{path} has no column {' or '.join(map(repr, given or dict.fromkeys(names[name])))}; it has "
-                f"{', '.join(map(repr, table[0]))}; --columns {names[name][1]}=NAME tells which it is"
+                f"{path} has no column {' or '.join(map(repr, candidates))}; it has {', '.join(map(repr, table[0]))}; "
+                f"--columns {min(names, key=len)}=NAME tells which it is"
             )
-        (item,) = get_args(kind) or (Any,)
-        inputs[name] = values_of(table, column, item)
-    if mapped:
-        raise InputError(f"--columns: {next(iter(mapped))!r} is no input of this judge; it takes {', '.join(kinds)}")
+        inputs[name] = values_of(table, column, *get_args(kind))
+        unused -= set(names)
+    if unused:
+        raise InputError(f"--columns: {min(unused)!r} is no input of this judge; it takes {', '.join(kinds)}")
     return inputs
 
 
@@ -286,17 +241,14 @@ def _column(output: str) -> str:
     return f"output_{output}" if output in _OURS else output
 
 
-def _judged(table: Sequence[Row], result: Mapping[str, Any], outputs: Sequence[str], prefix: str) -> list[Row]:
+def _judged(table: Sequence[Row], result: Mapping[str, Any], outputs: Sequence[str]) -> list[Row]:
     """The rows with the judge's columns after their own."""
     results = result["results"]
     added = {_column(name): [None if found is None else found[name] for found in results] for name in outputs}
     if "individual_scores" in result:
         added["score"] = result["individual_scores"]
     added |= {name: result[name] for name in _BY_ROW if name in result}
-    return [
-        row | {prefix + name: value for name, value in zip(added, values, strict=True)}
-        for row, *values in zip(table, *added.values(), strict=True)
-    ]
+    return [row | dict(zip(added, values, strict=True)) for row, *values in zip(table, *added.values(), strict=True)]
 
 
 def _to_stdout(rows: Sequence[Row]) -> None:
@@ -310,11 +262,11 @@ def _to_stdout(rows: Sequence[Row]) -> None:
 
 
 def _show(prompts: Sequence[str], samples: int) -> None:
-    tokens = samples * sum(len(prompt) // _CHARACTERS_PER_TOKEN for prompt in prompts)
+    tokens = samples * sum(map(prompt.estimated_tokens, prompts))
     click.echo(prompts[0])
     click.echo(f"rows: {len(prompts):,}")
     click.echo(f"requests: {samples * len(prompts):,}")
-    click.echo(f"prompt tokens: about {tokens:,} ({_CHARACTERS_PER_TOKEN} characters each), and the replies'")
+    click.echo(f"prompt tokens: about {tokens:,} ({prompt.CHARACTERS_PER_TOKEN} characters each), and the replies'")
 
 
 def _summary(result: Mapping[str, Any]) -> str:
@@ -336,7 +288,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0 where all rows are scored; 1 where some are not; 2 for bad usage or input; 3 where the run was
         stopped by what no row can do without, such as a valid key; 130 after Ctrl-C; 141 where the reader of a pipe
-        has left. From 2 on after one line on standard error.
+        has left. 2 and 3 come after one line on standard error.
     """
     try:
         code: int | None = commands.main(arguments, prog_name=_PROGRAM, standalone_mode=False)
@@ -348,8 +300,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(str(error), _STOPPED)
     except (MetricsError, ImportError) as error:
         return _refuse(str(error))
-    except click.ClickException as error:
-        return _refuse(error.format_message())
     except OSError as error:
         return _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except click.Abort:

@@ -26,6 +26,10 @@ _logger = getLogger(__name__)
 _JSON_MODE = {"response_format": {"type": "json_object"}, "seed": 42}
 
 
+def _example(outputs: dict[str, Any], **inputs: Any) -> dict[str, Any]:
+    return {"inputs": inputs, "outputs": outputs}
+
+
 class LLMEvaluator:
     """Asks a language model about each row, by instructions and examples of your own.
 
@@ -74,10 +78,10 @@ class LLMEvaluator:
         **options: Any,
     ) -> None:
         self._outputs = reading.outputs_of(outputs)
-        keys, schema = self._outputs.keys, self._outputs.schema
-        self.validate_init_parameters(inputs, keys, [] if schema and examples is None else examples)
-        if score is not None and score not in keys:
-            raise InputError(f"score must be one of the outputs {keys}, got {score!r}")
+        self.output_keys, schema = self._outputs.keys, self._outputs.schema
+        self.validate_init_parameters(inputs, self.output_keys, [] if schema and examples is None else examples)
+        if score is not None and score not in self.output_keys:
+            raise InputError(f"score must be one of the outputs {self.output_keys}, got {score!r}")
         if chat_generator is None:
             chat_generator = OpenAIChatGenerator(generation_kwargs=_JSON_MODE)
         self.instructions = instructions
@@ -94,7 +98,7 @@ class LLMEvaluator:
             check_generator(generator)
         if not self._generators:
             raise InputError("chat_generator is an empty list")
-        self._preamble = prompt.preamble(instructions, keys, examples, schema)
+        self._preamble = prompt.preamble(instructions, self.output_keys, examples, schema)
 
     @staticmethod
     def validate_init_parameters(inputs: Any, outputs: Any, examples: Any) -> None:
@@ -204,11 +208,7 @@ class LLMEvaluator:
         return self._finished(inputs, await self._run(batch, own_loop=False))
 
     def warm_up(self) -> None:
-        """Resolves the generator's key, and whatever else it prepares.
-
-        Raises:
-            InputError: the key's environment variable is not set.
-        """
+        """Has the generators prepare; an InputError says if the key's environment variable is not set."""
         self._each("warm_up")
 
     async def warm_up_async(self) -> None:
@@ -216,7 +216,7 @@ class LLMEvaluator:
         await self._each_async("warm_up")
 
     def close(self) -> None:
-        """Releases what the generator holds, if it holds anything between runs."""
+        """Has the generators release what they hold between runs, if they hold anything."""
         self._each("close")
 
     async def close_async(self) -> None:
@@ -286,13 +286,8 @@ class LLMEvaluator:
 
     # A kind of judge is made of these: how outputs are checked and scored, and how a row is shown.
 
-    def _check(self, result: dict[str, Any]) -> dict[str, Any]:
-        if self.score is not None:
-            reading.number(result[self.score], self.score)
-        return result
-
-    def _score_of(self, result: Mapping[str, Any]) -> float | None:
-        return None if self.score is None else float(result[self.score])
+    def _read(self, result: dict[str, Any]) -> tuple[dict[str, Any], float | None]:
+        return result, None if self.score is None else reading.number(result[self.score], self.score)
 
     @property
     def _is_scored(self) -> bool:
@@ -300,9 +295,7 @@ class LLMEvaluator:
 
     @property
     def _is_binary(self) -> bool:
-        if self.score is None or self._outputs.schema is None:
-            return False
-        field = self._outputs.schema["properties"][self.score]
+        field = (self._outputs.schema or {"properties": {}})["properties"].get(self.score, {})
         return field.get("type") == "boolean" or set(field.get("enum", [2])) <= {0, 1}
 
     def _shown(self, outcome: Outcome) -> dict[str, Any] | None:
@@ -319,20 +312,14 @@ class LLMEvaluator:
             return prompt.fill(self._preamble, {name: prompt.render(inputs[name][row]) for name in names})
 
         def read(text: str) -> tuple[dict[str, Any], float | None]:
-            result = self._check(self._outputs.read(reading.json_object(text)))
-            return result, self._score_of(result)
+            return self._read(self._outputs.read(reading.json_object(text)))
 
         n_rows = len(inputs[names[0]]) if names else 0
         return Batch(n_rows, prompt_of, read, self._generators, self._outputs.schema)
 
     async def _run(self, batch: Batch, *, own_loop: bool) -> Run:
-        return await run_batch(
-            batch,
-            self.options,
-            own_loop=own_loop,
-            stop_on_failure=self.raise_on_failure,
-            progress_bar=self.progress_bar,
-        )
+        stop, bar = self.raise_on_failure, self.progress_bar
+        return await run_batch(batch, self.options, own_loop=own_loop, stop_on_failure=stop, progress_bar=bar)
 
     def _finished(self, inputs: Mapping[str, Any], run: Run) -> dict[str, Any]:
         result = self._result(inputs, run)
@@ -348,13 +335,9 @@ class LLMEvaluator:
             raise stopped
         unscored = Counter(reason for reason in result["reason"] if reason)
         if unscored:
-            _logger.warning(
-                "%s could not judge %d of %d rows (%s); they are left out of any score",
-                type(self).__name__,
-                unscored.total(),
-                len(run.outcomes),
-                ", ".join(f"{reason}: {count}" for reason, count in unscored.most_common()),
-            )
+            counts = ", ".join(f"{reason}: {count}" for reason, count in unscored.most_common())
+            said = "%s could not judge %d of %d rows (%s); they are left out of any score"
+            _logger.warning(said, type(self).__name__, unscored.total(), len(run.outcomes), counts)
         return result
 
     def _result(self, inputs: Mapping[str, Any], run: Run) -> dict[str, Any]:  # noqa: ARG002  # some kinds look at them
@@ -452,9 +435,7 @@ class ContextRelevanceEvaluator(_AnswerJudge):
 
     Args:
         examples: rows with "questions" and "contexts" in, "relevant_statements" out; None or empty: our own.
-        progress_bar: as in LLMEvaluator, and so are the next two.
-        raise_on_failure: whether a row that cannot be judged raises.
-        chat_generator: who judges.
+        progress_bar, raise_on_failure, chat_generator: as in LLMEvaluator.
         **options: see RunOptions.
 
     `run(questions=[...], contexts=[[...], ...])` returns what LLMEvaluator's does with a score. A row's result is
@@ -471,40 +452,31 @@ class ContextRelevanceEvaluator(_AnswerJudge):
     _inputs: ClassVar = [("questions", list[str]), ("contexts", list[list[str]])]
     _keys: ClassVar = ["relevant_statements"]
     _examples: ClassVar = [
-        {
-            "inputs": {
-                "questions": "When was the Eiffel Tower completed?",
-                "contexts": ["The Eiffel Tower was completed in 1889."],
-            },
-            "outputs": {"relevant_statements": ["The Eiffel Tower was completed in 1889."]},
-        },
-        {
-            "inputs": {
-                "questions": "Who composed The Magic Flute?",
-                "contexts": [
-                    "Salzburg lies on the river Salzach.",
-                    "The flute is a woodwind instrument without a reed.",
-                    "Vienna has had an opera house since 1869.",
-                ],
-            },
-            "outputs": {"relevant_statements": []},
-        },
-        {
-            "inputs": {
-                "questions": "How long is the Danube?",
-                "contexts": ["The Danube is 2,850 km long. It flows through ten countries.", "The Rhine is shorter."],
-            },
-            "outputs": {"relevant_statements": ["The Danube is 2,850 km long."]},
-        },
+        _example(
+            {"relevant_statements": ["The Eiffel Tower was completed in 1889."]},
+            questions="When was the Eiffel Tower completed?",
+            contexts=["The Eiffel Tower was completed in 1889."],
+        ),
+        _example(
+            {"relevant_statements": []},
+            questions="Who composed The Magic Flute?",
+            contexts=[
+                "Salzburg lies on the river Salzach.",
+                "The flute is a woodwind instrument without a reed.",
+                "Vienna has had an opera house since 1869.",
+            ],
+        ),
+        _example(
+            {"relevant_statements": ["The Danube is 2,850 km long."]},
+            questions="How long is the Danube?",
+            contexts=["The Danube is 2,850 km long. It flows through ten countries.", "The Rhine is shorter."],
+        ),
     ]
     _is_binary = True
 
-    def _check(self, result: dict[str, Any]) -> dict[str, Any]:
-        reading.statements(result["relevant_statements"], "relevant_statements")
-        return result
-
-    def _score_of(self, result: Mapping[str, Any]) -> float:
-        return 1 if result["relevant_statements"] else 0
+    def _read(self, result: dict[str, Any]) -> tuple[dict[str, Any], float]:
+        found = reading.statements(result["relevant_statements"], "relevant_statements")
+        return result, int(bool(found))
 
     def _result(self, inputs: Mapping[str, Any], run: Run) -> dict[str, Any]:
         result = super()._result(inputs, run)
@@ -526,9 +498,7 @@ class FaithfulnessEvaluator(_AnswerJudge):
     Args:
         examples: rows with "questions", "contexts" and "predicted_answers" in, "statements" and "statement_scores" out;
             None or empty: our own.
-        progress_bar: as in LLMEvaluator, and so are the next two.
-        raise_on_failure: whether a row that cannot be judged raises.
-        chat_generator: who judges.
+        progress_bar, raise_on_failure, chat_generator: as in LLMEvaluator.
         empty_score: the score of an answer in which the judge finds no statement; NaN leaves it out.
         **options: see RunOptions.
 
@@ -545,36 +515,30 @@ class FaithfulnessEvaluator(_AnswerJudge):
     _inputs: ClassVar = [("questions", list[str]), ("contexts", list[list[str]]), ("predicted_answers", list[str])]
     _keys: ClassVar = ["statements", "statement_scores"]
     _examples: ClassVar = [
-        {
-            "inputs": {
-                "questions": "When was the Eiffel Tower completed, and where does it stand?",
-                "contexts": ["The Eiffel Tower, completed in 1889, stands on the Champ de Mars in Paris."],
-                "predicted_answers": "It was completed in 1889 and stands in Paris.",
-            },
-            "outputs": {
+        _example(
+            {
                 "statements": ["The Eiffel Tower was completed in 1889.", "The Eiffel Tower stands in Paris."],
                 "statement_scores": [1, 1],
             },
-        },
-        {
-            "inputs": {
-                "questions": "Who composed The Magic Flute?",
-                "contexts": ["Salzburg lies on the river Salzach."],
-                "predicted_answers": "Mozart",
-            },
-            "outputs": {"statements": ["Mozart composed The Magic Flute."], "statement_scores": [0]},
-        },
-        {
-            "inputs": {
-                "questions": "How long is the Danube?",
-                "contexts": ["The Danube is 2,850 km long."],
-                "predicted_answers": "The Danube is 2,850 km long and the longest river of Europe.",
-            },
-            "outputs": {
+            questions="When was the Eiffel Tower completed, and where does it stand?",
+            contexts=["The Eiffel Tower, completed in 1889, stands on the Champ de Mars in Paris."],
+            predicted_answers="It was completed in 1889 and stands in Paris.",
+        ),
+        _example(
+            {"statements": ["Mozart composed The Magic Flute."], "statement_scores": [0]},
+            questions="Who composed The Magic Flute?",
+            contexts=["Salzburg lies on the river Salzach."],
+            predicted_answers="Mozart",
+        ),
+        _example(
+            {
                 "statements": ["The Danube is 2,850 km long.", "The Danube is the longest river of Europe."],
                 "statement_scores": [1, 0],
             },
-        },
+            questions="How long is the Danube?",
+            contexts=["The Danube is 2,850 km long."],
+            predicted_answers="The Danube is 2,850 km long and the longest river of Europe.",
+        ),
     ]
 
     def __init__(
@@ -593,14 +557,11 @@ class FaithfulnessEvaluator(_AnswerJudge):
     def _parameters(self) -> dict[str, Any]:
         return self._shared_parameters() | ({"empty_score": self.empty_score} if self.empty_score != 0 else {})
 
-    def _check(self, result: dict[str, Any]) -> dict[str, Any]:
+    def _read(self, result: dict[str, Any]) -> tuple[dict[str, Any], float]:
         statements = reading.statements(result["statements"], "statements")
         scores = reading.binary_scores(result["statement_scores"], "statement_scores", len(statements))
-        return result | {"statement_scores": scores}
-
-    def _score_of(self, result: Mapping[str, Any]) -> float:
-        scores = result["statement_scores"]
-        return sum(scores) / len(scores) if scores else self.empty_score
+        score = sum(scores) / len(scores) if scores else self.empty_score
+        return result | {"statement_scores": scores}, score
 
     def _result(self, inputs: Mapping[str, Any], run: Run) -> dict[str, Any]:
         result = super()._result(inputs, run)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from importlib import import_module
 from math import isfinite
 from typing import Any
@@ -44,15 +42,7 @@ class InvalidOutputError(MetricsError):
 
 
 class CallError(Exception):
-    """A call that brought no reply.
-
-    Args:
-        message: what happened.
-        reason: what the row's `reason` says if it stays so.
-        retry: whether the same request may succeed later.
-        retry_after: how many seconds the server asked to wait.
-        fatal: whether no other row would fare better.
-    """
+    """A call that brought no reply; `reason` is that of the row if it stays so, `retry_after` are seconds."""
 
     def __init__(
         self,
@@ -103,14 +93,10 @@ def status_error(status: int, codes: set[str], message: str, headers: Mapping[st
 
 
 def _retry_after(value: str) -> float | None:
-    """Seconds from now; the header has seconds or a date."""
     try:
         seconds = float(value)
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError):  # no date, or one without a zone
-            return None
+    except ValueError:  # absent, or a date: the back-off decides
+        return None
     return max(seconds, 0.0) if isfinite(seconds) else None
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from llm_judges.failures import CallError, call_error
 from metrics_core.errors import InputError
@@ -62,17 +62,7 @@ class Reply:
 
 
 Call = Callable[[Request], Awaitable[Reply]]
-
-
-class Generator(Protocol):
-    """Our own protocol. `reply` raises where no reply came; see `llm_judges.failures.call_error`.
-
-    One that holds a connection has `connect()` instead: an asynchronous context manager, entered once a run in the
-    run's event loop, that gives the function to call.
-    """
-
-    async def reply(self, request: Request) -> Reply:
-        """Answers a request."""
+Said: TypeAlias = str | Reply | Exception
 
 
 @asynccontextmanager
@@ -80,7 +70,9 @@ async def connect(generator: Any, max_concurrency: int, *, own_loop: bool) -> As
     """The function that asks a generator of any kind; what it raises is a CallError.
 
     Args:
-        generator: with `connect` or `reply` as above, or Haystack's `run` and `run_async`.
+        generator: our own protocol is `async def reply(request) -> Reply`, or `connect()`, an asynchronous context
+            manager that gives such a function, entered once a run in its event loop; else Haystack's `run(messages)`
+            or `run_async(messages)`.
         max_concurrency: how many threads a generator may have that blocks.
         own_loop: whether the event loop ends with the run. Then Haystack's generators are asked in threads, where they
             can be: they would keep an asynchronous client that is bound to the loop.
@@ -159,19 +151,12 @@ class ScriptedChatGenerator:
             raised.
     """
 
-    def __init__(
-        self,
-        replies: Sequence[str | Reply | Exception] | Callable[[str], str | Reply | Exception],
-    ) -> None:
+    def __init__(self, replies: Sequence[Said] | Callable[[str], Said]) -> None:
         self.replies = replies
         self.calls = 0
 
     async def reply(self, request: Request) -> Reply:
-        """The scripted reply.
-
-        Raises:
-            InputError: the script has ended.
-        """
+        """The scripted reply."""
         self.calls += 1
         if callable(self.replies):
             said = self.replies(request.messages[-1].text)

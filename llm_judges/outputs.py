@@ -69,9 +69,7 @@ def _no_constant(name: str) -> NoReturn:
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     read = dict(pairs)
     if len(read) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidOutputError(f"it has the key {twice!r} twice in one object")
+        raise InvalidOutputError(f"it has a key twice, of {list(read)}")
     return read
 
 
@@ -157,33 +155,21 @@ def _conforming_to(schema: Mapping[str, Any]) -> Read:
 
 
 def number(value: Any, name: str) -> float:
-    """A score.
-
-    Raises:
-        InvalidOutputError: no finite number.
-    """
+    """A score, or an InvalidOutputError."""
     if not isinstance(value, (int, float)) or not abs(value) <= float_info.max:  # integers, too, may be larger
         raise InvalidOutputError(f"{name} must be a number, not {value!r:.80}")
     return float(value)
 
 
 def statements(value: Any, name: str) -> list[str]:
-    """A list of statements.
-
-    Raises:
-        InvalidOutputError: no list, or one of something else than non-empty texts.
-    """
+    """A list of statements, or an InvalidOutputError."""
     if not isinstance(value, list) or not all(isinstance(text, str) and text.strip() for text in value):
         raise InvalidOutputError(f"{name} must be a list of non-empty texts, not {value!r:.200}")
     return value
 
 
 def binary_scores(value: Any, name: str, count: int) -> list[int]:
-    """So many scores of 0 or 1; `"1"`, `true` and `1.0` are read as 1.
-
-    Raises:
-        InvalidOutputError: another number of them, or another value among them.
-    """
+    """So many scores of 0 or 1, or an InvalidOutputError; `"1"`, `true` and `1.0` are read as 1."""
     if not isinstance(value, list) or len(value) != count:
         raise InvalidOutputError(f"{name} must be a list of {count}, one for each statement, not {value!r:.200}")
     for score in value:

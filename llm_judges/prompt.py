@@ -33,14 +33,7 @@ def preamble(
     examples: Sequence[Mapping[str, Any]] | None,
     schema: Mapping[str, Any] | None = None,
 ) -> str:
-    """All that comes before a row's inputs, and is the same for each row.
-
-    Args:
-        instructions: what is to be judged, and how.
-        outputs: the keys of the reply.
-        examples: rows with "inputs" and "outputs"; None leaves the section out.
-        schema: a JSON schema to show.
-    """
+    """All that comes before a row's inputs, and is the same for each row."""
     parts = [
         f"Instructions:\n{instructions}\n",
         f"Generate the response in JSON format with the following keys:\n{render(list(outputs))}",

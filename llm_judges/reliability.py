@@ -20,10 +20,9 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 _STATISTICS = ("accuracy", "kappa", "alpha")
 _CELLS_AT_ONCE = 2_000_000  # resampled labels in memory at a time: 16 MB each for a few arrays
-_ROWS_NAMED = 8
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
     """Agreement of a judge with people over the rows that both scored.
 
@@ -57,25 +56,6 @@ class Agreement:
     confidence_level: float
     confusion: IntArray  # (n_labels, n_labels): rows what people said, columns what the judge said
     disagreements: tuple[int, ...]
-
-    def __repr__(self) -> str:
-        scored = f"scored by the judge: {self.n_judged}, by people: {self.n_human}"
-        lines = [f"Agreement on {self.n_compared} of {self.n_rows} rows ({self.scale}; {scored})"]
-        for name in _STATISTICS:
-            low, high = self.intervals[name]
-            lines.append(f"  {name:<8} {getattr(self, name):6.3f}  {self.confidence_level:.0%} [{low:.3f}, {high:.3f}]")
-        lines += [f"  {line}" for line in self._table()]
-        named = ", ".join(map(str, self.disagreements[:_ROWS_NAMED]))
-        more = ", ..." if len(self.disagreements) > _ROWS_NAMED else ""
-        lines.append(f"  disagreements: {len(self.disagreements)}" + (f" (rows {named}{more})" if named else ""))
-        return "\n".join(lines)
-
-    def _table(self) -> list[str]:
-        corner = "human \\ judge"
-        rows = [[corner, *map(str, self.labels)]]
-        rows += [[str(label), *map(str, counts)] for label, counts in zip(self.labels, self.confusion, strict=True)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
 
 def agreement(

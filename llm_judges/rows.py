@@ -1,4 +1,4 @@
-"""Rows in and judged rows out: JSONL, CSV and parquet; a file appears whole or not at all."""
+"""Rows in, from JSONL, CSV and parquet; judged rows out, as JSONL: a file appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import os
 import sys
 import tokenize
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from importlib import import_module
-from io import StringIO, TextIOWrapper
+from io import StringIO
 from itertools import islice, pairwise
 from math import isfinite
 from pathlib import Path
@@ -37,9 +37,10 @@ def read_rows(path: Path, limit: int | None = None) -> list[Row]:
         InputError: another suffix, or .parquet without pyarrow.
         OSError: the file cannot be read.
     """
-    reader = _format(path)[0]
+    if (suffix := path.suffix.lower()) not in _READERS:
+        raise InputError(f"{path}: the suffix must be one of {', '.join(_READERS)}")
     try:
-        return list(islice(reader(path), limit))
+        return list(islice(_READERS[suffix](path), limit))
     except UnicodeDecodeError:
         raise FileFormatError(f"{path} is not UTF-8; convert it first") from None
 
@@ -48,11 +49,11 @@ def check_writable(path: Path) -> None:
     """Raises what `write_rows` would raise of a path, before anybody pays for the rows.
 
     Raises:
-        InputError: a suffix that names no format, .parquet without pyarrow, or a folder that is not there.
+        InputError: another suffix than .jsonl or .ndjson, or a folder that is not there.
         OSError: a folder that cannot be written to.
     """
-    if _format(path) is _FORMATS[".parquet"]:
-        _pyarrow()
+    if path.suffix.lower() not in {".jsonl", ".ndjson"}:
+        raise InputError(f"{path}: judged rows are JSONL; name a file with the suffix .jsonl")
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file")
     if not path.resolve().parent.is_dir():
@@ -62,27 +63,19 @@ def check_writable(path: Path) -> None:
     temporary.unlink()
 
 
-def write_rows(rows: Sequence[Row], path: Path) -> None:
-    """Writes rows in the format of the suffix; until all are written the path keeps what it held.
-
-    What is no finite number becomes null, in CSV an empty cell; lists and objects become JSON in CSV cells.
-
-    Raises:
-        InputError: as by `check_writable`, or values that no parquet column can hold together.
-        OSError: the file cannot be written.
-    """
-    write = _format(path)[1]
+def write_rows(rows: Iterable[Row], path: Path) -> None:
+    """Writes an object a line; until all are written the path keeps what it held."""
     temporary = _temporary(path)
     try:
         with temporary.open("wb") as stream:
-            write(rows, stream)
+            write_jsonl(rows, stream)
         temporary.replace(path.resolve())
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def write_jsonl(rows: Iterable[Row], stream: BinaryIO) -> None:
-    """Writes an object a line, as UTF-8."""
+    """Writes an object a line, as UTF-8; what is no finite number becomes null."""
     for row in rows:
         text = json.dumps(_without_nan(row), ensure_ascii=False, allow_nan=False, default=str)
         # What UTF-8 cannot hold, half a surrogate pair, becomes its JSON escape.
@@ -115,16 +108,14 @@ def values_of(rows: Sequence[Row], column: str, kind: Any = Any) -> list[Any]:
 
 def _literal(text: str, where: str) -> Any:
     text = text.strip()
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # all that it raises of bad text
-        raise InputError(f"{where}: neither JSON nor a Python literal: {text!r:.100}") from None
+    for parse in (json.loads, ast.literal_eval):
+        with suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # all that they raise
+            value = parse(text)
+            break
+    else:
+        raise InputError(f"{where}: neither JSON nor a Python literal: {text!r:.100}")
     # NumPy prints arrays without commas, and Python joins adjacent strings: ['a' 'b'] would be read as ['ab'].
-    tokens = [token.type for token in tokenize.generate_tokens(StringIO(text).readline)]
+    tokens = [token.type for token in tokenize.generate_tokens(StringIO(text).readline)] if parse != json.loads else []
     if (tokenize.STRING, tokenize.STRING) in pairwise(kind for kind in tokens if kind != tokenize.NL):
         raise InputError(f"{where}: strings without a comma between them, as NumPy prints arrays: {text!r:.100}")
     return value
@@ -145,8 +136,9 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
 
 
 def _read_csv(path: Path) -> Iterator[Row]:
-    with path.open(encoding="utf-8-sig", newline="") as stream, _cells_of_any_length():
+    with path.open(encoding="utf-8-sig", newline="") as stream:
         lines = csv.reader(stream, strict=True)
+        limit = csv.field_size_limit(sys.maxsize)  # 128 KiB, which contexts reach; it is the process's
         try:
             header = next(lines, [])
             if not header:
@@ -162,56 +154,21 @@ def _read_csv(path: Path) -> Iterator[Row]:
                     )
         except csv.Error as error:
             raise FileFormatError(f"{path}, line {lines.line_num}: {error}") from None
-
-
-@contextmanager
-def _cells_of_any_length() -> Iterator[None]:
-    # The csv module refuses cells above 128 KiB, which retrieved contexts reach; its limit is the process's.
-    before = csv.field_size_limit(sys.maxsize)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
+        finally:
+            csv.field_size_limit(limit)
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:
-    pyarrow = _pyarrow()
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
+        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise InputError("parquet files need pyarrow: pip install pyarrow") from None
+    try:
+        with parquet.ParquetFile(path) as file:
             for batch in file.iter_batches():
                 yield from batch.to_pylist()
     except pyarrow.ArrowException as error:
         raise FileFormatError(f"{path}: {error}") from None
-
-
-def _write_csv(rows: Sequence[Row], stream: BinaryIO) -> None:
-    text = TextIOWrapper(stream, "utf-8", "backslashreplace", newline="")
-    writer = csv.DictWriter(text, _columns(rows))
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: _cell(value) for name, value in row.items()})
-    text.flush()
-    text.detach()
-
-
-def _cell(value: Any) -> Any:
-    value = _without_nan(value)
-    if isinstance(value, (list, dict)):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    return value
-
-
-def _write_parquet(rows: Sequence[Row], stream: BinaryIO) -> None:
-    pyarrow = _pyarrow()
-    columns = {name: [_without_nan(row.get(name)) for row in rows] for name in _columns(rows)}
-    try:
-        pyarrow.parquet.write_table(pyarrow.table(columns), stream)
-    except (pyarrow.ArrowException, UnicodeEncodeError) as error:
-        raise InputError(f"the rows do not fit parquet ({error}); write .jsonl instead") from None
-
-
-def _columns(rows: Iterable[Row]) -> list[str]:
-    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def _without_nan(value: Any) -> Any:
@@ -229,25 +186,9 @@ def _temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
-def _pyarrow() -> Any:
-    try:
-        import_module("pyarrow.parquet")
-    except ImportError:
-        raise InputError("parquet files need pyarrow: pip install pyarrow") from None
-    return import_module("pyarrow")
-
-
-_Read: TypeAlias = Callable[[Path], Iterator[Row]]
-_Write: TypeAlias = Callable[[Sequence[Row], BinaryIO], None]
-_FORMATS: dict[str, tuple[_Read, _Write]] = {
-    ".jsonl": (_read_jsonl, write_jsonl),
-    ".ndjson": (_read_jsonl, write_jsonl),
-    ".csv": (_read_csv, _write_csv),
-    ".parquet": (_read_parquet, _write_parquet),
+_READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
+    ".jsonl": _read_jsonl,
+    ".ndjson": _read_jsonl,
+    ".csv": _read_csv,
+    ".parquet": _read_parquet,
 }
-
-
-def _format(path: Path) -> tuple[_Read, _Write]:
-    if (suffix := path.suffix.lower()) not in _FORMATS:
-        raise InputError(f"{path}: the suffix must be one of {', '.join(_FORMATS)}")
-    return _FORMATS[suffix]

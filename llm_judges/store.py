@@ -15,7 +15,8 @@ from llm_judges.failures import FatalError
 from llm_judges.generator import Reply, Request
 from metrics_core.errors import InputError
 
-_FORMAT = 1
+_TABLE = """CREATE TABLE IF NOT EXISTS replies
+    (key TEXT PRIMARY KEY, attempt INTEGER NOT NULL, reply TEXT NOT NULL) WITHOUT ROWID"""
 _SECRET = re.compile(r"api_?key|secret|password|authorization|(^|_)token$", re.IGNORECASE)
 _NOT_OF_THE_REPLY = {"timeout", "max_retries", "streaming_callback"}
 
@@ -30,7 +31,7 @@ class Store:
         path: the file; created if there is none.
 
     Raises:
-        InputError: a file that is no store, or one of a later version.
+        InputError: a file that cannot be one.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -38,29 +39,14 @@ class Store:
         try:
             self._database = sqlite3.connect(self._path, timeout=60, isolation_level=None)
             try:
-                version = self._prepare()
+                self._database.execute("PRAGMA journal_mode = WAL")
+                self._database.execute("PRAGMA synchronous = NORMAL")  # in WAL: no fsync a reply, never a torn file
+                self._database.execute(_TABLE)
             except sqlite3.DatabaseError:
                 self._database.close()
                 raise
         except sqlite3.DatabaseError as error:
             raise InputError(f"{self._path} cannot be used as a store: {error}") from error
-        if version not in {0, _FORMAT}:
-            self._database.close()
-            raise InputError(f"{self._path} is a store of version {version}; this program reads {_FORMAT}")
-
-    def _prepare(self) -> int:
-        """Makes what is missing; the version of what was there, 0 if nothing was."""
-        execute = self._database.execute
-        execute("PRAGMA journal_mode = WAL")
-        execute("PRAGMA synchronous = NORMAL")  # in WAL: no fsync a reply, and never a torn file
-        version = int(execute("PRAGMA user_version").fetchone()[0])
-        if version == 0:
-            execute(
-                "CREATE TABLE IF NOT EXISTS replies ("
-                "key TEXT PRIMARY KEY, attempt INTEGER NOT NULL, reply TEXT NOT NULL) WITHOUT ROWID"
-            )
-            execute(f"PRAGMA user_version = {_FORMAT}")
-        return version
 
     def __enter__(self) -> Self:
         return self

@@ -169,7 +169,6 @@ def test_no_row_that_both_scored(judged, human, scale):
     assert all(map(isnan, (result.accuracy, result.kappa, result.alpha)))
     assert all(isnan(end) for interval in result.intervals.values() for end in interval)
     assert result.disagreements == ()
-    assert "on 0 of" in repr(result)
 
 
 def test_one_row_has_figures_and_no_interval():
@@ -255,16 +254,6 @@ def test_resamples_of_one_label_are_left_out_of_the_interval_of_kappa():
 
 
 # The result
-
-
-def test_it_reads_well():
-    result = agreement([1, 0, 1, 0, None, 1], [1, 0, 0, 0, 1, 1], n_resamples=N_RESAMPLES)
-    first, accuracy, *_, header, zeros, ones, last = repr(result).splitlines()
-    assert first == "Agreement on 5 of 6 rows (binary; scored by the judge: 5, by people: 6)"
-    assert accuracy.split()[:3] == ["accuracy", "0.800", "95%"]
-    assert header.split() == ["human", "\\", "judge", "0", "1"]
-    assert (zeros.split(), ones.split()) == (["0", "2", "1"], ["1", "0", "2"])
-    assert last == "  disagreements: 1 (rows 2)"
 
 
 def test_it_is_frozen():

@@ -21,6 +21,15 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
     max_leaves=5,
 )
+
+
+def write_csv(rows, path):
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 ODD = ' He said "{{7*7}}",\r\nthen \u2028 left; 日本 '
 
 
@@ -36,7 +45,7 @@ def test_csv_gives_back_what_was_written(data, tmp_path_factory):
     header = data.draw(st.lists(text, min_size=1, max_size=4, unique=True))
     rows = data.draw(st.lists(st.fixed_dictionaries(dict.fromkeys(header, text)), min_size=1, max_size=4))
     path = tmp_path_factory.mktemp("rows") / "rows.csv"
-    write_rows(rows, path)
+    write_csv(rows, path)
     assert read_rows(path) == rows
 
 
@@ -47,10 +56,10 @@ def test_lists_in_csv_cells_are_json_or_python_literals(contexts):
 
 
 def test_parquet_gives_back_what_was_written(tmp_path):
-    pytest.importorskip("pyarrow")
-    rows = [{"question": ODD, "contexts": ["a", ODD], "score": 1.0}, {"question": "", "contexts": [], "score": nan}]
-    write_rows(rows, tmp_path / "rows.parquet")
-    assert read_rows(tmp_path / "rows.parquet") == [rows[0], {**rows[1], "score": None}]
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = [{"question": ODD, "contexts": ["a", ODD], "score": 1.0}, {"question": "", "contexts": [], "score": None}]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "rows.parquet")
+    assert read_rows(tmp_path / "rows.parquet") == rows
     assert read_rows(tmp_path / "rows.parquet", 1) == rows[:1]
 
 
@@ -71,7 +80,7 @@ def test_a_limit_reads_no_further(tmp_path):
 def test_csv_cells_may_be_long_and_the_limit_of_the_process_stays(tmp_path):
     before = csv.field_size_limit()
     long = "x" * (before + 1)
-    write_rows([{"context": long}], tmp_path / "rows.csv")
+    write_csv([{"context": long}], tmp_path / "rows.csv")
     assert read_rows(tmp_path / "rows.csv") == [{"context": long}]
     assert csv.field_size_limit() == before
 
@@ -90,8 +99,6 @@ def test_haystacks_exports_have_lists_as_python_literals(shared):
 def test_what_json_cannot_say_is_null(tmp_path):
     write_rows([{"score": nan, "values": [inf, 1], "inner": {"x": nan}}], tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_text() == '{"score": null, "values": [null, 1], "inner": {"x": null}}\n'
-    write_rows([{"score": nan, "statements": ["a", nan], "ok": True}], tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_bytes() == b'score,statements,ok\r\n,"[""a"", null]",True\r\n'
 
 
 def test_half_a_surrogate_pair_survives(tmp_path):
@@ -123,25 +130,24 @@ def test_a_torn_file_of_an_earlier_run_is_replaced_and_links_stay(tmp_path):
 
 
 def test_where_nothing_can_be_written_is_told_beforehand(tmp_path):
-    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "folder.jsonl").mkdir()
     for name, message in (
         ("absent/out.jsonl", "there is no folder"),
-        ("folder.csv", "is a folder; name a file"),
-        ("out.json", "the suffix must be one of .jsonl, .ndjson, .csv, .parquet"),
-        ("out", "the suffix must be one of"),
+        ("folder.jsonl", "is a folder; name a file"),
+        ("out.csv", "judged rows are JSONL; name a file with the suffix .jsonl"),
+        ("out", "judged rows are JSONL"),
     ):
         with pytest.raises(InputError, match=message):
             check_writable(tmp_path / name)
-    check_writable(tmp_path / "out.CSV")
-    assert [path.name for path in tmp_path.iterdir()] == ["folder.csv"]
+    check_writable(tmp_path / "out.JSONL")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.jsonl"]
 
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    for refused in (check_writable, read_rows, lambda path: write_rows([], path)):
-        with pytest.raises(InputError, match="parquet files need pyarrow: pip install pyarrow"):
-            refused(tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="parquet files need pyarrow: pip install pyarrow"):
+        read_rows(tmp_path / "rows.parquet")
 
 
 # What is refused
@@ -173,9 +179,6 @@ def test_what_is_no_parquet(tmp_path):
     (tmp_path / "rows.parquet").write_bytes(b"question\nwhy?\n")
     with pytest.raises(FileFormatError, match=r"rows\.parquet: "):
         read_rows(tmp_path / "rows.parquet")
-    with pytest.raises(InputError, match=r"the rows do not fit parquet .*write \.jsonl"):
-        write_rows([{"a": 1}, {"a": "x"}], tmp_path / "out.parquet")
-    assert not (tmp_path / "out.parquet").exists()
 
 
 @pytest.mark.parametrize(

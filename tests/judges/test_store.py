@@ -256,14 +256,6 @@ def test_what_is_no_store(tmp_path, content):
         assert path.read_bytes() == content
 
 
-def test_a_store_of_a_later_version(store):
-    database = sqlite3.connect(store)
-    database.execute("PRAGMA user_version = 7")
-    database.close()
-    with pytest.raises(InputError, match="version 7"), Store(store):
-        pass
-
-
 def test_the_first_of_two_replies_counts(store):
     with Store(store) as one, Store(store) as other:
         assert one.put("key", Reply("first"), 0).text == "first"
