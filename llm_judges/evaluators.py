@@ -295,8 +295,10 @@ class LLMEvaluator:
 
     @property
     def _is_binary(self) -> bool:
-        field = (self._outputs.schema or {"properties": {}})["properties"].get(self.score, {})
-        return field.get("type") == "boolean" or set(field.get("enum", [2])) <= {0, 1}
+        field = (self._outputs.schema or {"properties": {}})["properties"].get(self.score)
+        if not isinstance(field, Mapping):
+            return False
+        return field.get("type") == "boolean" or all(value in (0, 1) for value in field.get("enum", [2]))
 
     def _shown(self, outcome: Outcome) -> dict[str, Any] | None:
         return outcome.result
@@ -353,19 +355,18 @@ class LLMEvaluator:
         }
         n_scored = sum(one.reason is None for one in verdicts)
         if self._is_scored:
-            scores = [nan if one.score is None else one.score for one in verdicts]
+            scores = [_number(one) for one in verdicts]
             scored = [score for score in scores if not isnan(score)]
             n_scored = len(scored)
             result |= {"score": fsum(scored) / n_scored if scored else nan, "individual_scores": scores}
         result["coverage"] = {"scored": n_scored, "total": len(verdicts)}
         if len(self._generators) * self.options.samples > 1:
-            samples = [[self._sample(outcome) for outcome in outcomes] for outcomes in run.outcomes]
-            result |= {"samples": samples, "spread": [_spread(row) for row in samples]}
+            result["samples"] = [
+                [{"result": one.result, "score": _number(one), "reason": one.reason} for one in outcomes]
+                for outcomes in run.outcomes
+            ]
+            result["spread"] = [_spread(outcomes) for outcomes in run.outcomes]
         return result
-
-    def _sample(self, outcome: Outcome) -> dict[str, Any]:
-        score = nan if self._is_scored and outcome.score is None else outcome.score
-        return {"result": outcome.result, "score": score, "reason": outcome.reason}
 
 
 def _is_list(kind: Any) -> bool:
@@ -388,8 +389,12 @@ def _verdict(outcomes: Sequence[Outcome], *, binary: bool) -> Outcome:
     return Outcome(reason="no_majority", detail=split, meta=read[0].meta)
 
 
-def _spread(samples: Sequence[Mapping[str, Any]]) -> float:
-    scores = [one["score"] for one in samples if one["reason"] is None and one["score"] is not None]
+def _number(outcome: Outcome) -> float:
+    return nan if outcome.score is None else outcome.score
+
+
+def _spread(outcomes: Sequence[Outcome]) -> float:
+    scores = [outcome.score for outcome in outcomes if outcome.score is not None]
     return max(scores) - min(scores) if scores else nan
 
 

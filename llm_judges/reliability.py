@@ -134,32 +134,26 @@ def _unscored(value: Any) -> bool:
 
 
 def _labels(sides: Mapping[str, Sequence[Any]], scale: Scale, given: Iterable[Label] | None) -> tuple[Label, ...]:
-    occurring: dict[Any, None] = {}
     for name, values in sides.items():
         for row, value in enumerate(values):
-            if _unscored(value):
-                continue
-            if not isinstance(value, (str, Real, np.bool_)):
+            if not _unscored(value) and not isinstance(value, (str, Real, np.bool_)):
                 raise InputError(
                     f"{name}[{row}] is {value!r}; a label is a str, a bool or a number, or None or NaN where unscored"
                 )
-            occurring[value] = None
-    words = [label for label in occurring if isinstance(label, str)]
     if given is not None:
         labels = tuple(given)
-        if len(set(labels)) < max(len(labels), 2):
-            raise InputError(f"labels must be two or more different ones, got {labels!r}")
-        if scale == "binary" and len(labels) != 2:
-            raise InputError(f"labels of the binary scale must be two, got {labels!r}")
+        if len(set(labels)) < max(len(labels), 2) or (scale == "binary" and len(labels) > 2):
+            raise InputError(f"labels must be two or more different ones, on the binary scale two, got {labels!r}")
         return labels
     if scale == "binary":
         return (0, 1)
-    if words and len(words) < len(occurring):
-        numbers = [label for label in occurring if not isinstance(label, str)]
-        raise InputError(f"labels mix words and numbers, such as {words[0]!r} and {numbers[0]!r}; use one of them")
-    if words and scale == "ordinal":
+    occurring = {value for values in sides.values() for value in values if not _unscored(value)}
+    if scale == "ordinal" and (words := [label for label in occurring if isinstance(label, str)]):
         raise InputError(f"words such as {words[0]!r} have no order; give labels=, from the lowest to the highest")
-    return tuple(sorted(occurring))
+    try:
+        return tuple(sorted(occurring))
+    except TypeError:
+        raise InputError(f"labels mix words and numbers: {occurring!r:.100}; use one of them") from None
 
 
 def _codes(name: str, values: Sequence[Any], code: Mapping[Label, int], scale: Scale) -> IntArray:

@@ -69,21 +69,13 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one judgement.
-
-    Attributes:
-        result: the outputs; None where it is unscored.
-        score: that of the outputs; None where there is none.
-        reason: why it is unscored; None where it is not.
-        detail: the same in words.
-        meta: what came with the reply; None where none came.
-    """
+    """What became of one judgement: outputs and their score, or the reason why there are none."""
 
     result: dict[str, Any] | None = None
     score: float | None = None
     reason: str | None = None
-    detail: str | None = None
-    meta: Mapping[str, Any] | None = None
+    detail: str | None = None  # the reason in words
+    meta: Mapping[str, Any] | None = None  # what came with the reply
 
     @property
     def failed(self) -> bool:
@@ -96,36 +88,22 @@ _SKIPPED = Outcome(reason="skipped", detail="the run ended before this row was j
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What is to be judged, and by whom.
-
-    Attributes:
-        n_rows: how many rows.
-        prompt: the text that a row asks.
-        read: a reply's text as outputs and their score, or an InvalidOutputError.
-        generators: all of them judge each row.
-        schema: the JSON schema that a reply must conform to.
-    """
+    """What is to be judged, and by whom."""
 
     n_rows: int
-    prompt: Callable[[int], str]
-    read: Callable[[str], tuple[dict[str, Any], float | None]]
-    generators: Sequence[Any]
-    schema: Mapping[str, Any] | None = None
+    prompt: Callable[[int], str]  # of a row
+    read: Callable[[str], tuple[dict[str, Any], float | None]]  # a reply's outputs and score, or an InvalidOutputError
+    generators: Sequence[Any]  # all of them judge each row
+    schema: Mapping[str, Any] | None  # that a reply must conform to
 
 
 @dataclass(slots=True)
 class Run:
-    """What a run came to.
+    """What a run came to."""
 
-    Attributes:
-        outcomes: of each row, its outcomes: the generators in order, the samples of each.
-        usage: tokens as the generators count them, "requests", and replies that the store had: "stored".
-        fatal: what stopped it.
-    """
-
-    outcomes: list[list[Outcome]]
-    usage: dict[str, int]
-    fatal: FatalError | None = None
+    outcomes: list[list[Outcome]]  # of each row: the generators in order, the samples of each
+    usage: dict[str, int]  # tokens as the generators count them, "requests", and replies that the store had: "stored"
+    fatal: FatalError | None  # what stopped it
 
 
 class _Gate:
@@ -179,7 +157,7 @@ class _Budget:
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
     call: Call
-    identity: str | None  # None without a store
+    identity: str  # empty without a store
     reply_limit: int
     gate: _Gate = field(default_factory=_Gate)
 
@@ -202,16 +180,17 @@ class _Judging:
         endpoint = self._endpoints[generator]
         seconds = self._options.timeout
         deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
-        asked = (Message("user", self._batch.prompt(row)),)
+        messages = [Message("user", self._batch.prompt(row))]
         try:
             async with asyncio.timeout_at(deadline):
-                reply = await self._ask(endpoint, Request(asked, self._batch.schema, sample), 0, deadline)
-                outcome = self._read(reply)
-                if outcome.reason == "invalid_output":
-                    said = (Message("assistant", reply.text),) if reply.text else ()
-                    again = (*asked, *said, Message("user", prompt.correction(str(outcome.detail))))
-                    reply = await self._ask(endpoint, Request(again, self._batch.schema, sample), 1, deadline)
+                for attempt in range(2):
+                    request = Request(tuple(messages), self._batch.schema, sample)
+                    reply = await self._ask(endpoint, request, attempt, deadline)
                     outcome = self._read(reply)
+                    if outcome.reason != "invalid_output":
+                        break
+                    messages += [Message("assistant", reply.text)] if reply.text else []
+                    messages += [Message("user", prompt.correction(str(outcome.detail)))]
                 return outcome
         except TimeoutError:
             return Outcome(reason="timeout", detail=f"no judgement within {seconds:g} s")
@@ -235,23 +214,17 @@ class _Judging:
 
     async def _ask(self, endpoint: _Endpoint, request: Request, attempt: int, deadline: float | None) -> Reply:
         """The reply, from the store or from the generator."""
-        if self._store is None or endpoint.identity is None:
-            return await self._call(endpoint, request, deadline)
-        key = request_key(request, endpoint.identity)
-        stored = self._store.get(key)
-        if stored is not None:
+        key = request_key(request, endpoint.identity) if self._store else ""
+        if self._store and (stored := self._store.get(key)):
             self.usage["stored"] += 1
             return stored
-        return self._store.put(key, await self._call(endpoint, request, deadline), attempt)
+        reply: Reply
+        async for trial in self._retrying(on=_retry, attempts=self._options.max_retries + 1, **_BACKOFF):
+            with trial:
+                reply = await self._call(endpoint, request, deadline)
+        return self._store.put(key, reply, attempt) if self._store else reply
 
     async def _call(self, endpoint: _Endpoint, request: Request, deadline: float | None) -> Reply:
-        reply: Reply
-        async for attempt in self._retrying(on=_retry, attempts=self._options.max_retries + 1, **_BACKOFF):
-            with attempt:
-                reply = await self._attempt(endpoint, request, deadline)
-        return reply
-
-    async def _attempt(self, endpoint: _Endpoint, request: Request, deadline: float | None) -> Reply:
         reserved = endpoint.reply_limit + sum(prompt.estimated_tokens(message.text) for message in request.messages)
         await endpoint.gate.wait(deadline)
         await self._budget.reserve(reserved)
@@ -279,9 +252,8 @@ def _retry(error: Exception) -> bool | float:
 
 
 def _total(counts: Mapping[str, int]) -> int:
-    if "total_tokens" in counts:
-        return counts["total_tokens"]
-    return sum(counts.get(name, 0) for name in ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens"))
+    names = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
+    return counts.get("total_tokens") or sum(counts.get(name, 0) for name in names)
 
 
 async def run_batch(
@@ -293,22 +265,19 @@ async def run_batch(
         batch: what is to be judged.
         options: how.
         own_loop: whether the running event loop ends with the run.
-        stop_on_failure: whether to begin no more rows once one could not be judged; calls under way are finished, since
-            they are paid for. A used-up budget is no such failure.
+        stop_on_failure: begins no more rows once one could not be judged; calls under way are finished, since they are
+            paid for. A used-up budget is no such failure.
         progress_bar: shows one on standard error.
-
-    Raises:
-        InputError: a store that cannot be used.
     """
     per_row = len(batch.generators) * options.samples
     outcomes = [[_SKIPPED] * per_row for _ in range(batch.n_rows)]
     todo = iter([(row, judge) for row in range(batch.n_rows) for judge in range(per_row)])
-    total = batch.n_rows * per_row
+    total, unit = batch.n_rows * per_row, "row" if per_row == 1 else "judgement"
     failed = 0
     fatal: FatalError | None = None
     async with AsyncExitStack() as stack:
         store: Store | None = None
-        identities: list[str | None] = [None] * len(batch.generators)
+        identities = [""] * len(batch.generators)
         if options.store is not None:
             store = stack.enter_context(Store(options.store))
             identities = [generator_identity(generator, options.store_identity) for generator in batch.generators]
@@ -319,7 +288,6 @@ async def run_batch(
             call = await stack.enter_async_context(connect(generator, options.max_concurrency, own_loop=own_loop))
             endpoints.append(_Endpoint(call, identity, reply_limit(generator)))
         judging = _Judging(batch, options, endpoints, store)
-        unit = "row" if per_row == 1 else "judgement"
         bar = stack.enter_context(require("tqdm").tqdm(total=total, unit=unit, disable=not progress_bar))
 
         async def work() -> None:
