@@ -258,13 +258,18 @@ class LLMEvaluator:
                 raise InputError(f"chat_generator cannot be described: {type(generator).__name__} has no to_dict()")
         described = [generator.to_dict() for generator in self._generators]
         options = {option.name: getattr(self.options, option.name) for option in fields(RunOptions)}
-        changed = {option.name for option in fields(RunOptions) if options[option.name] != option.default}
+        if self.options.store is not None:
+            options["store"] = fspath(self.options.store)
         return {
             "examples": self.examples,
             "chat_generator": described if isinstance(self._chat_generator, list) else described[0],
             "progress_bar": self.progress_bar,
             "raise_on_failure": self.raise_on_failure,
-            **{name: fspath(options[name]) if name == "store" else options[name] for name in changed},
+            **{
+                option.name: options[option.name]
+                for option in fields(RunOptions)
+                if options[option.name] != option.default
+            },
         }
 
     @classmethod
@@ -415,16 +420,9 @@ class _AnswerJudge(LLMEvaluator):
         chat_generator: Any = None,
         **options: Any,
     ) -> None:
-        super().__init__(
-            self._instructions,
-            self._inputs,
-            self._keys,
-            examples or self._examples,
-            progress_bar,
-            raise_on_failure=raise_on_failure,
-            chat_generator=chat_generator,
-            **options,
-        )
+        fixed = (self._instructions, self._inputs, self._keys, examples or self._examples)
+        options |= {"raise_on_failure": raise_on_failure, "chat_generator": chat_generator}
+        super().__init__(*fixed, progress_bar, **options)
 
     def _parameters(self) -> dict[str, Any]:
         return self._shared_parameters()

@@ -32,11 +32,7 @@ class EnvVar:
     name: str
 
     def resolve_value(self) -> str:
-        """The variable's value.
-
-        Raises:
-            InputError: it is not set.
-        """
+        """The variable's value; an InputError says if it is not set."""
         value = os.environ.get(self.name)
         if not value:
             raise InputError(
@@ -130,9 +126,6 @@ class OpenAIChatGenerator:
         if secret is not None:
             parameters["api_key"] = EnvVar(secret["env_vars"][0])
         return cls(**parameters)
-
-    def __repr__(self) -> str:
-        return f"OpenAIChatGenerator({self.model!r}, api_base_url={self.api_base_url!r})"
 
 
 @cache
