@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from logging import getLogger
 from math import fsum, isnan, nan
-from os import fspath
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_origin
 
 from llm_judges import outputs as reading, prompt
@@ -257,19 +256,12 @@ class LLMEvaluator:
             if not hasattr(generator, "to_dict"):
                 raise InputError(f"chat_generator cannot be described: {type(generator).__name__} has no to_dict()")
         described = [generator.to_dict() for generator in self._generators]
-        options = {option.name: getattr(self.options, option.name) for option in fields(RunOptions)}
-        if self.options.store is not None:
-            options["store"] = fspath(self.options.store)
         return {
             "examples": self.examples,
             "chat_generator": described if isinstance(self._chat_generator, list) else described[0],
             "progress_bar": self.progress_bar,
             "raise_on_failure": self.raise_on_failure,
-            **{
-                option.name: options[option.name]
-                for option in fields(RunOptions)
-                if options[option.name] != option.default
-            },
+            **self.options.to_dict(),
         }
 
     @classmethod

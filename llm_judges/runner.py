@@ -8,8 +8,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from contextvars import copy_context
-from dataclasses import dataclass, field
-from os import PathLike
+from dataclasses import dataclass, field, fields
+from os import PathLike, fspath
 from typing import Any, TypeVar
 
 from llm_judges import prompt
@@ -65,6 +65,11 @@ class RunOptions:
                 raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
         if self.timeout is not None and not self.timeout > 0:
             raise InputError(f"timeout must be a positive number of seconds, got {self.timeout!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Those that differ from their defaults, as plain values."""
+        given = {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
+        return given if self.store is None else given | {"store": fspath(self.store)}
 
 
 @dataclass(frozen=True, slots=True)

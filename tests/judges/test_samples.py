@@ -97,6 +97,8 @@ RATING = {"type": "object", "properties": {"ok": {"type": "integer"}}, "required
         (BOOLEAN, [True, True, False], 1.0),
         (ZERO_OR_ONE, [0, 1, 0], 0.0),
         (RATING, [0, 1, 0], 1 / 3),
+        ({"type": "object", "properties": {"ok": True}}, [0, 1, 0], 1 / 3),
+        ({"type": "object", "properties": {"ok": {"enum": [{}, 0, 1]}}}, [0, 1, 0], 1 / 3),
         (RATING, [5, 4, 4], 13 / 3),
     ],
 )
