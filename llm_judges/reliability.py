@@ -147,7 +147,7 @@ def _labels(sides: Mapping[str, Sequence[Any]], scale: Scale, given: Iterable[La
         return labels
     if scale == "binary":
         return (0, 1)
-    occurring = {value for values in sides.values() for value in values if not _unscored(value)}
+    occurring = [*dict.fromkeys(value for values in sides.values() for value in values if not _unscored(value))]
     if scale == "ordinal" and (words := [label for label in occurring if isinstance(label, str)]):
         raise InputError(f"words such as {words[0]!r} have no order; give labels=, from the lowest to the highest")
     try:

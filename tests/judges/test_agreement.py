@@ -186,7 +186,7 @@ def test_one_row_has_figures_and_no_interval():
         ([1], [1, 0], {}, "judged has 1 rows and human 2; they must pair up"),
         ([1, 0.5], [1, 0], {}, "judged[1] is 0.5, which is none of the labels [0, 1]; cut other scores into two"),
         (["yes"], ["no"], {}, "judged[0] is 'yes', which is none of the labels [0, 1]"),
-        ([1], ["1"], {"scale": "nominal"}, "labels mix words and numbers: {"),
+        ([1], ["1"], {"scale": "nominal"}, "labels mix words and numbers: [1, '1']"),
         (["a"], ["b"], {"scale": "ordinal"}, "words such as 'a' have no order; give labels="),
         ([1, 6], [1, 2], {"scale": "ordinal", "labels": range(1, 6)}, "judged[1] is 6, which is none of the labels"),
         ([1, 0], [1, [0]], {}, "human[1] is [0]; a label is a str, a bool or a number"),

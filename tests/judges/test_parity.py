@@ -259,8 +259,11 @@ def test_haystacks_own_openai_generator_and_its_errors():
 
         assert asyncio.run(in_a_loop())["score"] == asyncio.run(in_a_loop())["score"] == 1.0
         judge.close()
-    with Server(lambda _: fails(401, "invalid_api_key")) as server, closing(evaluator(server)) as judge:
-        with pytest.raises(FatalError):
-            judge.run(**rows(5))
+    with (
+        Server(lambda _: fails(401, "invalid_api_key")) as server,
+        closing(evaluator(server)) as judge,
+        pytest.raises(FatalError),
+    ):
+        judge.run(**rows(5))
     with Server(lambda _: says(None, refusal="no")) as server, closing(evaluator(server)) as judge:
         assert judge.run(**rows(1))["reason"] == ["refused"]
