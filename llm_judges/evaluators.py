@@ -1,0 +1,566 @@
+"""The evaluators under Haystack's names and contracts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from logging import getLogger
+from math import fsum, isnan, nan
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_origin
+
+from llm_judges import outputs as reading, prompt
+from llm_judges.failures import InvalidOutputError, RowError
+from llm_judges.generator import check_generator
+from llm_judges.openai_chat import OpenAIChatGenerator
+from llm_judges.runner import Batch, Outcome, Run, RunOptions, run_batch, run_in_thread
+from llm_judges.serialisation import generator_from_dict, type_from_text, type_to_text
+from metrics_core.errors import InputError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+_logger = getLogger(__name__)
+
+_JSON_MODE = {"response_format": {"type": "json_object"}, "seed": 42}
+
+
+def _example(outputs: dict[str, Any], **inputs: Any) -> dict[str, Any]:
+    return {"inputs": inputs, "outputs": outputs}
+
+
+class LLMEvaluator:
+    """Asks a language model about each row, by instructions and examples of your own.
+
+        LLMEvaluator(
+            instructions="Is the answer polite?",
+            inputs=[("answers", list[str])],
+            outputs=["polite"],
+            examples=[{"inputs": {"answers": "Certainly, here it is."}, "outputs": {"polite": 1}}],
+        )
+
+    A rubric with a reason, as a pydantic model; the server enforces it where it can, we check it always:
+
+        class Rating(BaseModel):
+            reason: str = Field(description="in a sentence, before the rating")
+            rating: int = Field(ge=1, le=5, description="1: off the point; 3: in part; 5: complete and correct")
+
+        LLMEvaluator("Rate the answer.", [("questions", list[str]), ("answers", list[str])], Rating, score="rating")
+
+    Args:
+        instructions: what is to be judged, and how.
+        inputs: name and list type of each column of `run`, such as ("answers", list[str]).
+        outputs: the keys of a reply; or a pydantic model, or the JSON schema of an object.
+        examples: {"inputs": {...}, "outputs": {...}} each; may be left out where outputs is a model or a schema.
+        progress_bar: shows rows, failures and tokens on standard error.
+        raise_on_failure: raises a RowError for the first row that cannot be judged; else such rows are None.
+        chat_generator: OpenAIChatGenerator, a chat generator of Haystack's, or any other with `run(messages)` or
+            `reply(request)`; several are a panel, all of whom judge each row. None: OpenAI's default model.
+        score: the output that becomes the row's score.
+        **options: how the rows are run: see RunOptions.
+
+    Raises:
+        InputError: arguments that are not as described.
+    """
+
+    def __init__(
+        self,
+        instructions: str,
+        inputs: list[tuple[str, Any]],
+        outputs: list[str] | type[BaseModel] | Mapping[str, Any],
+        examples: list[dict[str, Any]] | None = None,
+        progress_bar: bool = True,
+        *,
+        raise_on_failure: bool = True,
+        chat_generator: Any = None,
+        score: str | None = None,
+        **options: Any,
+    ) -> None:
+        self._outputs = reading.outputs_of(outputs)
+        self.output_keys, schema = self._outputs.keys, self._outputs.schema
+        self.validate_init_parameters(inputs, self.output_keys, [] if schema and examples is None else examples)
+        if score is not None and score not in self.output_keys:
+            raise InputError(f"score must be one of the outputs {self.output_keys}, got {score!r}")
+        if chat_generator is None:
+            chat_generator = OpenAIChatGenerator(generation_kwargs=_JSON_MODE)
+        self.instructions = instructions
+        self.inputs = inputs
+        self.outputs = outputs
+        self.examples = examples
+        self.progress_bar = progress_bar
+        self.raise_on_failure = raise_on_failure
+        self.score = score
+        self.options = RunOptions(**options)
+        self._chat_generator = chat_generator
+        self._generators = chat_generator if isinstance(chat_generator, list) else [chat_generator]
+        for generator in self._generators:
+            check_generator(generator)
+        if not self._generators:
+            raise InputError("chat_generator is an empty list")
+        self._preamble = prompt.preamble(instructions, self.output_keys, examples, schema)
+
+    @staticmethod
+    def validate_init_parameters(inputs: Any, outputs: Any, examples: Any) -> None:
+        """Refuses arguments of the constructor that are not as described there.
+
+        Raises:
+            InputError: says what was expected and what came.
+        """
+        if not isinstance(inputs, list) or not all(
+            isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) and _is_list(pair[1])
+            for pair in inputs
+        ):
+            raise InputError(f"inputs must be a list of tuples of a name and a type of list, got {inputs!r}")
+        if not isinstance(outputs, list) or not all(isinstance(name, str) for name in outputs):
+            raise InputError(f"outputs must be a list of str, a pydantic model or a JSON schema, got {outputs!r}")
+        if not isinstance(examples, list) or not all(isinstance(example, dict) for example in examples):
+            raise InputError(f"examples must be a list of dictionaries, got {examples!r}")
+        for example in examples:
+            if set(example) != {"inputs", "outputs"} or not all(
+                isinstance(side, dict) and all(isinstance(name, str) for name in side) for side in example.values()
+            ):
+                raise InputError(
+                    f"each example must have the keys 'inputs' and 'outputs', both dictionaries with str keys, "
+                    f"got {example!r}"
+                )
+
+    @staticmethod
+    def validate_input_parameters(expected: Mapping[str, Any], received: Mapping[str, Any]) -> None:
+        """Refuses columns that are missing, are no lists, or differ in length; others than `expected` are ignored.
+
+        Raises:
+            InputError: says what was expected and what came.
+        """
+        for name in expected:
+            if name not in received:
+                raise InputError(f"expected the input {name!r}, got only {list(received)}")
+            if not isinstance(received[name], list):
+                raise InputError(f"the input {name!r} must be a list, got {type(received[name]).__name__}")
+        lengths = {name: len(received[name]) for name in expected}
+        if len(set(lengths.values())) > 1:
+            raise InputError(f"inputs must be of one length, got {lengths}")
+
+    def is_valid_json_and_has_expected_keys(self, expected: list[str], received: str) -> bool:
+        """Whether a reply's text is a JSON object with these keys.
+
+        Raises:
+            InvalidOutputError: it is not, and `raise_on_failure` is set; else a warning says so.
+        """
+        try:
+            reading.having(expected)(reading.json_object(received))
+        except InvalidOutputError as error:
+            if self.raise_on_failure:
+                raise InvalidOutputError(f"a reply cannot be read: {error}") from error
+            _logger.warning("a reply cannot be read: %s", error)
+            return False
+        return True
+
+    def prepare_template(self) -> str:
+        """The prompt with a placeholder `{{ name }}` for each input."""
+        return prompt.fill(self._preamble, {name: f"{{{{ {name} }}}}" for name, _ in self.inputs})
+
+    def prompts(self, **inputs: Any) -> Iterator[str]:
+        """The prompts of the rows as they are sent.
+
+        Raises:
+            InputError: as in `run`.
+        """
+        batch = self._batch(inputs)
+        return map(batch.prompt, range(batch.n_rows))
+
+    def run(self, **inputs: Any) -> dict[str, Any]:
+        """Judges each row.
+
+        Args:
+            **inputs: a list for each of the declared inputs, all of one length.
+
+        Returns:
+            Aligned by row: "results" (the outputs, None where there are none), "meta" (what came with the reply: model,
+            finish_reason, usage; None if no row has any), "status" ("evaluated" or "error"), "reason" (None, or why
+            the row is unscored: refused, truncated, content_filter, invalid_output, context_length, timeout,
+            rate_limited, transport, skipped, no_majority) and "detail" (the same in words).
+
+            Of the run: "usage" (tokens and requests that it cost) and "coverage" ({"scored", "total"} rows).
+
+            With `score`: "individual_scores" (NaN where unscored) and "score", the mean of the scored rows.
+
+            With several samples or generators: "samples", of each row a list of {"result", "score", "reason"}, and
+            "spread", of each row the difference of its highest and lowest score. The row's score is their mean; of
+            yes-or-no scores the majority, and where there is none NaN, with the reason no_majority. Samples that were
+            not scored have no part in either; with none scored the row has the first one's reason. The row's result
+            and meta are those of its first sample that was scored, or that voted with the majority.
+
+        Raises:
+            InputError: columns that are missing, are no lists, differ in length, or hold what JSON does not have.
+            FatalError: the endpoint will answer nothing in this run: key, quota, model. Its `result` has what was
+                finished.
+            RowError: a row cannot be judged, and `raise_on_failure` is set. Its `result` has what was finished.
+        """
+        batch = self._batch(inputs)
+        self.warm_up()
+        return self._finished(inputs, run_in_thread(lambda: self._run(batch, own_loop=True)))
+
+    async def run_async(self, **inputs: Any) -> dict[str, Any]:
+        """As `run`, in the running event loop."""
+        batch = self._batch(inputs)
+        await self.warm_up_async()
+        return self._finished(inputs, await self._run(batch, own_loop=False))
+
+    def warm_up(self) -> None:
+        """Has the generators prepare; an InputError says if the key's environment variable is not set."""
+        self._each("warm_up")
+
+    async def warm_up_async(self) -> None:
+        """As `warm_up`, in the running event loop."""
+        await self._each_async("warm_up")
+
+    def close(self) -> None:
+        """Has the generators release what they hold between runs, if they hold anything."""
+        self._each("close")
+
+    async def close_async(self) -> None:
+        """As `close`, in the running event loop."""
+        await self._each_async("close")
+
+    def _each(self, method: str) -> None:
+        for generator in self._generators:
+            getattr(generator, method, lambda: None)()
+
+    async def _each_async(self, method: str) -> None:
+        for generator in self._generators:
+            if hasattr(generator, f"{method}_async"):
+                await getattr(generator, f"{method}_async")()
+            else:
+                getattr(generator, method, lambda: None)()
+
+    def to_dict(self) -> dict[str, Any]:
+        """{"type": "<module>.<class>", "init_parameters": {...}}, of plain values; no key is in it.
+
+        Options of a run are in it where they differ from their defaults.
+
+        Raises:
+            InputError: a generator that has no `to_dict`.
+        """
+        return {"type": f"{type(self).__module__}.{type(self).__qualname__}", "init_parameters": self._parameters()}
+
+    def _parameters(self) -> dict[str, Any]:
+        return self._shared_parameters() | {
+            "instructions": self.instructions,
+            "inputs": [[name, type_to_text(kind)] for name, kind in self.inputs],
+            "outputs": self.outputs if self._outputs.schema is None else dict(self._outputs.schema),
+            **({} if self.score is None else {"score": self.score}),
+        }
+
+    def _shared_parameters(self) -> dict[str, Any]:
+        for generator in self._generators:
+            if not hasattr(generator, "to_dict"):
+                raise InputError(f"chat_generator cannot be described: {type(generator).__name__} has no to_dict()")
+        described = [generator.to_dict() for generator in self._generators]
+        return {
+            "examples": self.examples,
+            "chat_generator": described if isinstance(self._chat_generator, list) else described[0],
+            "progress_bar": self.progress_bar,
+            "raise_on_failure": self.raise_on_failure,
+            **self.options.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The evaluator that `to_dict` described.
+
+        Raises:
+            InputError: a generator or a type that is not there.
+        """
+        parameters = dict(data.get("init_parameters", {}))
+        if "inputs" in parameters:
+            parameters["inputs"] = [(name, type_from_text(kind)) for name, kind in parameters["inputs"]]
+        generator = parameters.get("chat_generator")
+        if isinstance(generator, list):
+            parameters["chat_generator"] = [generator_from_dict(one) for one in generator]
+        elif generator is not None:
+            parameters["chat_generator"] = generator_from_dict(generator)
+        return cls(**parameters)
+
+    # A kind of judge is made of these: how outputs are checked and scored, and how a row is shown.
+
+    def _read(self, result: dict[str, Any]) -> tuple[dict[str, Any], float | None]:
+        return result, None if self.score is None else reading.number(result[self.score], self.score)
+
+    @property
+    def _is_scored(self) -> bool:
+        return self.score is not None
+
+    @property
+    def _is_binary(self) -> bool:
+        field = (self._outputs.schema or {"properties": {}})["properties"].get(self.score)
+        if not isinstance(field, Mapping):
+            return False
+        return field.get("type") == "boolean" or all(value in (0, 1) for value in field.get("enum", [2]))
+
+    def _shown(self, outcome: Outcome) -> dict[str, Any] | None:
+        return outcome.result
+
+    def _batch(self, inputs: Mapping[str, Any]) -> Batch:
+        self.validate_input_parameters(dict(self.inputs), inputs)
+        names = [name for name, _ in self.inputs]
+        for name in names:
+            for value in inputs[name]:
+                prompt.render(value)  # refused before anything is paid for
+
+        def prompt_of(row: int) -> str:
+            return prompt.fill(self._preamble, {name: prompt.render(inputs[name][row]) for name in names})
+
+        def read(text: str) -> tuple[dict[str, Any], float | None]:
+            return self._read(self._outputs.read(reading.json_object(text)))
+
+        n_rows = len(inputs[names[0]]) if names else 0
+        return Batch(n_rows, prompt_of, read, self._generators, self._outputs.schema)
+
+    async def _run(self, batch: Batch, *, own_loop: bool) -> Run:
+        stop, bar = self.raise_on_failure, self.progress_bar
+        return await run_batch(batch, self.options, own_loop=own_loop, stop_on_failure=stop, progress_bar=bar)
+
+    def _finished(self, inputs: Mapping[str, Any], run: Run) -> dict[str, Any]:
+        result = self._result(inputs, run)
+        failures = (
+            RowError(row, str(outcome.reason), str(outcome.detail))
+            for row, outcomes in enumerate(run.outcomes)
+            for outcome in outcomes
+            if outcome.failed
+        )
+        stopped = run.fatal or (next(failures, None) if self.raise_on_failure else None)
+        if stopped is not None:
+            stopped.result = result
+            raise stopped
+        unscored = Counter(reason for reason in result["reason"] if reason)
+        if unscored:
+            counts = ", ".join(f"{reason}: {count}" for reason, count in unscored.most_common())
+            said = "%s could not judge %d of %d rows (%s); they are left out of any score"
+            _logger.warning(said, type(self).__name__, unscored.total(), len(run.outcomes), counts)
+        return result
+
+    def _result(self, inputs: Mapping[str, Any], run: Run) -> dict[str, Any]:  # noqa: ARG002  # some kinds look at them
+        verdicts = [_verdict(outcomes, binary=self._is_binary) for outcomes in run.outcomes]
+        meta = [None if one.meta is None else dict(one.meta) for one in verdicts]
+        result: dict[str, Any] = {
+            "results": [self._shown(one) for one in verdicts],
+            "meta": meta if any(meta) else None,
+            "status": ["error" if one.reason else "evaluated" for one in verdicts],
+            "reason": [one.reason for one in verdicts],
+            "detail": [one.detail for one in verdicts],
+            "usage": run.usage,
+        }
+        n_scored = sum(one.reason is None for one in verdicts)
+        if self._is_scored:
+            scores = [_number(one) for one in verdicts]
+            scored = [score for score in scores if not isnan(score)]
+            n_scored = len(scored)
+            result |= {"score": fsum(scored) / n_scored if scored else nan, "individual_scores": scores}
+        result["coverage"] = {"scored": n_scored, "total": len(verdicts)}
+        if len(self._generators) * self.options.samples > 1:
+            result["samples"] = [
+                [{"result": one.result, "score": _number(one), "reason": one.reason} for one in outcomes]
+                for outcomes in run.outcomes
+            ]
+            result["spread"] = [_spread(outcomes) for outcomes in run.outcomes]
+        return result
+
+
+def _is_list(kind: Any) -> bool:
+    origin: Any = get_origin(kind)
+    return origin is list
+
+
+def _verdict(outcomes: Sequence[Outcome], *, binary: bool) -> Outcome:
+    """What a row comes to: the mean of its scored outcomes; of yes-or-no scores what more than half of them say."""
+    read = [outcome for outcome in outcomes if outcome.result is not None]
+    scores = [outcome.score for outcome in read if outcome.score is not None]
+    if len(scores) < 2:
+        return (read or outcomes)[0]
+    if not binary:
+        return replace(read[0], score=fsum(scores) / len(scores))
+    for outcome in read:
+        if 2 * scores.count(outcome.score or 0) > len(scores):
+            return outcome
+    split = f"{scores.count(1)} of {len(scores)} samples say 1"
+    return Outcome(reason="no_majority", detail=split, meta=read[0].meta)
+
+
+def _number(outcome: Outcome) -> float:
+    return nan if outcome.score is None else outcome.score
+
+
+def _spread(outcomes: Sequence[Outcome]) -> float:
+    scores = [outcome.score for outcome in outcomes if outcome.score is not None]
+    return max(scores) - min(scores) if scores else nan
+
+
+class _AnswerJudge(LLMEvaluator):
+    """A judge whose instructions, columns and outputs are fixed; rows are shown with their score and status."""
+
+    _instructions: ClassVar[str]
+    _inputs: ClassVar[list[tuple[str, Any]]]
+    _keys: ClassVar[list[str]]
+    _examples: ClassVar[list[dict[str, Any]]]
+    _is_scored = True
+
+    def __init__(
+        self,
+        examples: list[dict[str, Any]] | None = None,
+        progress_bar: bool = True,
+        raise_on_failure: bool = True,
+        chat_generator: Any = None,
+        **options: Any,
+    ) -> None:
+        fixed = (self._instructions, self._inputs, self._keys, examples or self._examples)
+        options |= {"raise_on_failure": raise_on_failure, "chat_generator": chat_generator}
+        super().__init__(*fixed, progress_bar, **options)
+
+    def _parameters(self) -> dict[str, Any]:
+        return self._shared_parameters()
+
+    def _shown(self, outcome: Outcome) -> dict[str, Any]:
+        if outcome.result is None:
+            return {name: [] for name in self._keys} | {"score": nan, "status": "error"}
+        return outcome.result | {"score": outcome.score, "status": "evaluated"}
+
+
+class ContextRelevanceEvaluator(_AnswerJudge):
+    """Whether the contexts hold anything that is needed to answer the question: 1 or 0.
+
+    Args:
+        examples: rows with "questions" and "contexts" in, "relevant_statements" out; None or empty: our own.
+        progress_bar, raise_on_failure, chat_generator: as in LLMEvaluator.
+        **options: see RunOptions.
+
+    `run(questions=[...], contexts=[[...], ...])` returns what LLMEvaluator's does with a score. A row's result is
+    {"relevant_statements", "score", "status"}; an unscored one has no statements, the score NaN and the status "error".
+    "flags" has "not_in_context" for rows with a statement that occurs in none of the contexts, spaces apart: the judge
+    has not kept to the text.
+    """
+
+    _instructions = (
+        "Copy from the contexts, word for word, each sentence without which the question could not be answered. Leave "
+        "out whatever is merely about the same subject. If the contexts do not answer the question, or have no such "
+        "sentence, give an empty list: []"
+    )
+    _inputs: ClassVar = [("questions", list[str]), ("contexts", list[list[str]])]
+    _keys: ClassVar = ["relevant_statements"]
+    _examples: ClassVar = [
+        _example(
+            {"relevant_statements": ["The Eiffel Tower was completed in 1889."]},
+            questions="When was the Eiffel Tower completed?",
+            contexts=["The Eiffel Tower was completed in 1889."],
+        ),
+        _example(
+            {"relevant_statements": []},
+            questions="Who composed The Magic Flute?",
+            contexts=[
+                "Salzburg lies on the river Salzach.",
+                "The flute is a woodwind instrument without a reed.",
+                "Vienna has had an opera house since 1869.",
+            ],
+        ),
+        _example(
+            {"relevant_statements": ["The Danube is 2,850 km long."]},
+            questions="How long is the Danube?",
+            contexts=["The Danube is 2,850 km long. It flows through ten countries.", "The Rhine is shorter."],
+        ),
+    ]
+    _is_binary = True
+
+    def _read(self, result: dict[str, Any]) -> tuple[dict[str, Any], float]:
+        found = reading.statements(result["relevant_statements"], "relevant_statements")
+        return result, int(bool(found))
+
+    def _result(self, inputs: Mapping[str, Any], run: Run) -> dict[str, Any]:
+        result = super()._result(inputs, run)
+        result["flags"] = flags = []
+        for contexts, row in zip(inputs["contexts"], result["results"], strict=True):
+            text = _folded("\n".join(map(str, contexts)) if isinstance(contexts, list) else str(contexts))
+            kept = all(_folded(statement) in text for statement in row["relevant_statements"])
+            flags.append([] if kept else ["not_in_context"])
+        return result
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+class FaithfulnessEvaluator(_AnswerJudge):
+    """Which share of an answer's statements can be inferred from the contexts: from 0 to 1.
+
+    Args:
+        examples: rows with "questions", "contexts" and "predicted_answers" in, "statements" and "statement_scores" out;
+            None or empty: our own.
+        progress_bar, raise_on_failure, chat_generator: as in LLMEvaluator.
+        empty_score: the score of an answer in which the judge finds no statement; NaN leaves it out.
+        **options: see RunOptions.
+
+    `run(questions=[...], contexts=[[...], ...], predicted_answers=[...])` returns what LLMEvaluator's does with a
+    score. A row's result is {"statements", "statement_scores", "score", "status"}; an unscored one has empty lists, the
+    score NaN and the status "error". "flags" has "empty" for answers without statements, and "coverage" counts them.
+    """
+
+    _instructions = (
+        "Judge how faithful the predicted answer is to the contexts. First break the answer up into statements, each "
+        "of which claims one thing and can be understood by itself. Then score each statement: 1 if it follows from "
+        "the contexts alone, 0 if it does not. What you know from elsewhere does not count."
+    )
+    _inputs: ClassVar = [("questions", list[str]), ("contexts", list[list[str]]), ("predicted_answers", list[str])]
+    _keys: ClassVar = ["statements", "statement_scores"]
+    _examples: ClassVar = [
+        _example(
+            {
+                "statements": ["The Eiffel Tower was completed in 1889.", "The Eiffel Tower stands in Paris."],
+                "statement_scores": [1, 1],
+            },
+            questions="When was the Eiffel Tower completed, and where does it stand?",
+            contexts=["The Eiffel Tower, completed in 1889, stands on the Champ de Mars in Paris."],
+            predicted_answers="It was completed in 1889 and stands in Paris.",
+        ),
+        _example(
+            {"statements": ["Mozart composed The Magic Flute."], "statement_scores": [0]},
+            questions="Who composed The Magic Flute?",
+            contexts=["Salzburg lies on the river Salzach."],
+            predicted_answers="Mozart",
+        ),
+        _example(
+            {
+                "statements": ["The Danube is 2,850 km long.", "The Danube is the longest river of Europe."],
+                "statement_scores": [1, 0],
+            },
+            questions="How long is the Danube?",
+            contexts=["The Danube is 2,850 km long."],
+            predicted_answers="The Danube is 2,850 km long and the longest river of Europe.",
+        ),
+    ]
+
+    def __init__(
+        self,
+        examples: list[dict[str, Any]] | None = None,
+        progress_bar: bool = True,
+        raise_on_failure: bool = True,
+        chat_generator: Any = None,
+        *,
+        empty_score: float = 0.0,
+        **options: Any,
+    ) -> None:
+        super().__init__(examples, progress_bar, raise_on_failure, chat_generator, **options)
+        self.empty_score = empty_score
+
+    def _parameters(self) -> dict[str, Any]:
+        return self._shared_parameters() | ({"empty_score": self.empty_score} if self.empty_score != 0 else {})
+
+    def _read(self, result: dict[str, Any]) -> tuple[dict[str, Any], float]:
+        statements = reading.statements(result["statements"], "statements")
+        scores = reading.binary_scores(result["statement_scores"], "statement_scores", len(statements))
+        score = sum(scores) / len(scores) if scores else self.empty_score
+        return result | {"statement_scores": scores}, score
+
+    def _result(self, inputs: Mapping[str, Any], run: Run) -> dict[str, Any]:
+        result = super()._result(inputs, run)
+        empty = [row["status"] == "evaluated" and not row["statements"] for row in result["results"]]
+        result["flags"] = [["empty"] if one else [] for one in empty]
+        result["coverage"]["empty"] = sum(empty)
+        return result

@@ -1,0 +1,180 @@
+"""What answers a prompt: a small protocol of our own, Haystack's chat generators as they are, and a scripted one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeAlias
+
+from llm_judges.failures import CallError, call_error
+from metrics_core.errors import InputError
+
+REPLY_LIMITS = ("max_completion_tokens", "max_tokens")  # what OpenAI's protocol calls it, now and before
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What one side says: role is "user" or "assistant"."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a generator.
+
+    Attributes:
+        messages: the prompt; after an unreadable reply that reply and its correction, too.
+        schema: the JSON schema that the reply must conform to; None: any JSON object.
+        sample: which of several replies to the same prompt this one is, from 0.
+    """
+
+    messages: tuple[Message, ...]
+    schema: Mapping[str, Any] | None = None
+    sample: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a generator answered.
+
+    Attributes:
+        text: None where it said nothing.
+        refusal: its words where it refused.
+        meta: what came with the text, in Haystack's form: "model", "finish_reason", "usage" with token counts.
+    """
+
+    text: str | None
+    refusal: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """The token counts of `meta`; empty where the generator tells none."""
+        usage = self.meta.get("usage")
+        counts = usage.items() if isinstance(usage, Mapping) else ()
+        return {name: count for name, count in counts if isinstance(count, int)}
+
+
+Call = Callable[[Request], Awaitable[Reply]]
+Said: TypeAlias = str | Reply | Exception
+
+
+@asynccontextmanager
+async def connect(generator: Any, max_concurrency: int, *, own_loop: bool) -> AsyncIterator[Call]:
+    """The function that asks a generator of any kind; what it raises is a CallError.
+
+    Args:
+        generator: our own protocol is `async def reply(request) -> Reply`, or `connect()`, an asynchronous context
+            manager that gives such a function, entered once a run in its event loop; else Haystack's `run(messages)`
+            or `run_async(messages)`.
+        max_concurrency: how many threads a generator may have that blocks.
+        own_loop: whether the event loop ends with the run. Then Haystack's generators are asked in threads, where they
+            can be: they would keep an asynchronous client that is bound to the loop.
+    """
+    async with AsyncExitStack() as stack:
+        call: Call
+        if hasattr(generator, "connect"):
+            call = await stack.enter_async_context(generator.connect())
+        elif hasattr(generator, "reply"):
+            call = generator.reply
+        elif hasattr(generator, "run_async") and not (own_loop and hasattr(generator, "run")):
+            call = _haystack_call(generator.run_async)
+        else:
+            threads = ThreadPoolExecutor(max_concurrency, thread_name_prefix="llm-judges")
+            # A call whose row has given up on it ends by itself
+            stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+            call = _haystack_call(
+                lambda **given: asyncio.get_running_loop().run_in_executor(threads, partial(generator.run, **given))
+            )
+
+        async def understood(request: Request) -> Reply:
+            try:
+                return await call(request)
+            except CallError:
+                raise
+            except Exception as error:  # a generator of others raises anything; it costs one row
+                raise call_error(error) from error
+
+        yield understood
+
+
+def _haystack_call(run: Callable[..., Awaitable[Any]]) -> Call:
+    says: Mapping[str, Callable[[str], Any]]
+    try:
+        from haystack.dataclasses import ChatMessage
+    except ModuleNotFoundError:  # then the generator only has Haystack's shape
+        says = {role: partial(Message, role) for role in ("user", "assistant")}
+    else:
+        says = {"user": ChatMessage.from_user, "assistant": ChatMessage.from_assistant}
+
+    async def call(request: Request) -> Reply:
+        result = await run(messages=[says[message.role](message.text) for message in request.messages])
+        replies = result["replies"]
+        if not replies:
+            raise CallError("the generator gave no reply", retry=True)
+        return Reply(replies[0].text, meta=dict(replies[0].meta or {}))
+
+    return call
+
+
+def reply_limit(generator: Any) -> int:
+    """How many tokens a reply can have by the generator's `generation_kwargs` (ours and Haystack's); 0: unlimited."""
+    parameters = getattr(generator, "generation_kwargs", None) or {}
+    return next((int(parameters[name]) for name in REPLY_LIMITS if parameters.get(name)), 0)
+
+
+def check_generator(generator: Any) -> None:
+    """Refuses what cannot be asked.
+
+    Raises:
+        InputError: it has none of the methods.
+    """
+    if not any(callable(getattr(generator, name, None)) for name in ("connect", "reply", "run", "run_async")):
+        raise InputError(
+            "chat_generator must have run(messages), run_async(messages) or reply(request), "
+            f"got {type(generator).__name__}"
+        )
+
+
+class ScriptedChatGenerator:
+    """Answers from a script, without a network: for tests, demonstrations and dry runs.
+
+    Args:
+        replies: one text or Reply for each call, in the order of the calls (that of the rows, if no call fails or is
+            repeated); or a function from the last message's text to one. An exception in the place of a reply is
+            raised.
+    """
+
+    def __init__(self, replies: Sequence[Said] | Callable[[str], Said]) -> None:
+        self.replies = replies
+        self.calls = 0
+
+    async def reply(self, request: Request) -> Reply:
+        """The scripted reply."""
+        self.calls += 1
+        if callable(self.replies):
+            said = self.replies(request.messages[-1].text)
+        elif self.calls > len(self.replies):
+            raise InputError(f"the script has {len(self.replies)} replies, and this is call {self.calls}")
+        else:
+            said = self.replies[self.calls - 1]
+        if isinstance(said, Exception):
+            raise said
+        return said if isinstance(said, Reply) else Reply(said, meta={"finish_reason": "stop", "model": "scripted"})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The script, if it is a list of texts.
+
+        Raises:
+            InputError: it is anything else.
+        """
+        if callable(self.replies) or not all(isinstance(said, str) for said in self.replies):
+            raise InputError("a ScriptedChatGenerator has a dict form only if its replies are a list of texts")
+        name = f"{type(self).__module__}.{type(self).__qualname__}"
+        return {"type": name, "init_parameters": {"replies": list(self.replies)}}
