@@ -110,7 +110,7 @@ def _case(size: Size, tied: bool) -> Case:
             times_as_fast(OURS, PYTREC_EVAL, gate=2 if tied else 4, aim=5),
             times_as_fast(OURS, RANX, gate=20),
         ),
-        rounds=3 if size.rows > 5_000_000 else 5,
+        rounds=1 if size.rows > 5_000_000 else 3,
         smoke=size.rows < 5_000_000,
     )
 
