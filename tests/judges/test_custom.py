@@ -9,12 +9,15 @@ from typing import Literal
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from pydantic import BaseModel, ConfigDict, Field
 
 from llm_judges import FatalError, LLMEvaluator, ScriptedChatGenerator
 from llm_judges.outputs import InvalidOutputError, json_object
 from metrics_core.errors import InputError
 from tests.judges.judging import Recording, llm
+
+pytest.importorskip("pydantic", reason="needs the extra: pip install 'metrics-core[judges]'")
+
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Grade(Enum):
