@@ -55,6 +55,8 @@ def pair(
         InputError: kinds that do not go together, or queries that do not, where the policies refuse that.
         PolicyError: a policy that cannot apply to this kind of input.
     """
+    if query_ids is not None and not is_list(query_ids):
+        raise InputError(f"query_ids must be a list of ids, got {query_ids!r:.80}")
     qrels, run = _arrays(qrels), _arrays(run)
     if document_comparison_field != "content" and not (_is_lists(qrels) and _is_lists(run)):
         raise InputError(
@@ -210,8 +212,6 @@ def _kind_of_id(what: str, one: Any) -> str:
 
 
 def _chosen(query_ids: Sequence[Any], judged: Sequence[Any]) -> list[Any]:
-    if not is_list(query_ids):
-        raise InputError(f"query_ids must be a list of ids, got {query_ids!r:.80}")
     known = set(judged)
     names = list(query_ids)
     unknown = [name for name in names if name not in known]
@@ -229,8 +229,6 @@ def _positional_ids(query_ids: Sequence[Any] | None, n_qrels: int, n_run: int) -
         raise InputError(f"qrels have {n_qrels} queries and run {n_run}; they must pair up")
     if query_ids is None:
         return range(n_qrels)
-    if not is_list(query_ids):
-        raise InputError(f"query_ids must be a list of ids, got {query_ids!r:.80}")
     if len(query_ids) != n_qrels:
         raise InputError(f"query_ids must name each of the {n_qrels} queries, got {len(query_ids)}")
     if len(set(query_ids)) < n_qrels:
