@@ -21,8 +21,13 @@ OTHER_NAMES = {"SetF(beta=2.0)": "SetF(x=2)", "NumRet(rel=1)": "NumRelRet"}
 
 
 def theirs(names, qrels, run):
-    measures = [ir_measures.parse_measure(name) for name in names]
-    return {(str(m.measure), m.query_id): m.value for m in ir_measures.iter_calc(measures, qrels, run)}
+    # Beside nDCG@3, its nDCG(gains=...)@3 is 0 for every query under some hash seeds: gains are asked for on their own.
+    alone = [[name] for name in names if "gains" in name]
+    values = {}
+    for group in ([name for name in names if "gains" not in name], *alone):
+        measures = [ir_measures.parse_measure(name) for name in group]
+        values |= {(str(m.measure), m.query_id): m.value for m in ir_measures.iter_calc(measures, qrels, run)}
+    return values
 
 
 @given(
