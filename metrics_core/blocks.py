@@ -91,8 +91,8 @@ class Source(Protocol):
 class GradeBlock:
     """What the kernels see of some queries: the grade at each rank, and the ideal order; no ids, no scores.
 
-    Arrays are C-contiguous. A grade is any finite float, NaN for an unjudged document, or REPEAT. Cells after a query's last rank or judgement
-    are NaN.
+    Arrays are C-contiguous. A grade is any finite float, NaN for an unjudged document, or REPEAT. Cells after a query's
+    last rank or judgement are NaN.
     """
 
     rows: IntArray  # (n_queries,), where the queries stand in the batch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from numbers import Integral
@@ -191,13 +191,13 @@ def _check_document_ids(names: Sequence[Any], qrels: Mapping[Any, Any], run: Map
     rankings = list(filter(len, map(run.get, names, repeat(()))))
     if rankings and isinstance(rankings[0], Mapping):
         rankings = [list(map(next, map(iter, rankings)))]
-    _same_kind("document", chain(judgements, rankings))
+    _same_kind("document", [*judgements, *rankings])
 
 
-def _same_kind(what: str, collections: Iterable[Collection[Any]]) -> None:
-    examples: dict[type, Any] = {}
-    for ids in collections:
-        examples.update(zip(map(type, ids), ids, strict=True))
+def _same_kind(what: str, collections: Sequence[Collection[Any]]) -> None:
+    if len(set(map(type, chain.from_iterable(collections))) - {str}) == 0:
+        return
+    examples = {type(one): one for one in chain.from_iterable(collections)}
     kinds = {_kind_of_id(what, one): one for one in examples.values()}
     if len(kinds) > 1:
         shown = " and ".join(f"{one!r} ({kind})" for kind, one in kinds.items())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metrics_core.blocks import BoolArray, FloatArray, Int32Array, IntArray, UInt16Array
+from metrics_core.blocks import FloatArray, Int32Array, IntArray, UInt16Array
 
 _TILE = 256  # rankings that are compared side by side: their ids stay in the L1 cache
 _NARROW_RANKINGS = 24  # the longest, and
@@ -259,34 +259,36 @@ def locate(
     judged: FloatArray,
     judged_scores: FloatArray,
     grades: FloatArray,
-    tied: BoolArray,
-) -> None:
-    """Finds judged documents in rankings by their scores alone.
+    tied: IntArray,
+) -> int:
+    """Finds judged documents in rankings by their scores alone; returns how many this leaves open, being tied.
 
     Args:
         scores: (q, width) in input order.
         n_retrieved: (q,)
         judged, judged_scores: (q, n_judged) grades, and scores in the ranking; NaN = not retrieved, or no document.
-        grades: (q, width) NaN on entry, the judgement of each retrieved document on return.
-        tied: (q,) False on entry; True on return where another document has a judged one's score: its grades are then
-            not to be used.
+        grades: (q, width) NaN on entry; on return the judgements of those found.
+        tied: (n, 3) on return, with room for all judged documents: of each that is retrieved and shares its score,
+            the query's place, its own position among the judged, and the first position with that score.
     """
+    n_tied = 0
     for q in range(scores.shape[0]):
         row = scores[q, : n_retrieved[q]]
         for j in range(judged.shape[1]):
             score = judged_scores[q, j]
             if np.isnan(score):
                 continue
-            equal, last = 0, 0
-            for i in range(row.size):
+            equal, first = 0, 0
+            for i in range(row.size - 1, -1, -1):
                 if row[i] == score:
                     equal += 1
-                    last = i
+                    first = i
             if equal == 1:
-                grades[q, last] = judged[q, j]
+                grades[q, first] = judged[q, j]
             else:
-                tied[q] = True
-                break
+                tied[n_tied, 0], tied[n_tied, 1], tied[n_tied, 2] = q, j, first
+                n_tied += 1
+    return n_tied
 
 
 def sort_descending(values: FloatArray) -> None:

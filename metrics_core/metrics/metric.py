@@ -46,10 +46,11 @@ class Metric:
             grades (width, n_queries) float64, the grades at rank 1 of all queries, then those at rank 2, ...; NaN =
             unjudged, or after the last document; REPEAT (-inf) = the second place of a document, neither relevant,
             non-relevant nor unjudged; n_retrieved (n_queries,) int64, the length of each ranking; ideal (n_judged,
-            n_queries) float64, the grades of all judged documents, descending, NaN after the last; rel float, the lowest relevant grade; cutoff int, huge where there is none; params
-            (n_parameters,) float64, the values of the parameters other than rel in declared order, NaN for what is
-            no number, then the recall level if the metric takes one; out (n_queries,) float64, zeros, to be filled
-            with the scores. A kernel writes to nothing but out, and decides no policy.
+            n_queries) float64, the grades of all judged documents, descending, NaN after the last; rel float, the
+            lowest relevant grade; cutoff int, huge where there is none; params (n_parameters,) float64, the values of
+            the parameters other than rel in declared order, NaN for what is no number, then the recall level if the
+            metric takes one; out (n_queries,) float64, zeros, to be filled with the scores. A kernel writes to nothing
+            but out, and decides no policy.
         title: the full name; the name where none is given.
         definition: the formula in a sentence or two.
         source: paper and venue, or the program of reference.
