@@ -238,7 +238,7 @@ def match_rows(
         judged_blob, judged_starts, judged_lengths: the ids of judged documents, different within a query.
         judged_grades: as judged_starts.
         judged_ranges: (q, 2) where each query's judged documents begin and end.
-        blob, starts, lengths: the ids of retrieved documents.
+        blob, starts, lengths: the ids of retrieved documents; a length of -1 is a null, which equals nothing.
         all_scores: as starts.
         ranges: (q, 2) where each query's ranking begins and ends.
         grades, scores: (q, width) NaN on entry; the grade and score of each retrieved document on return; without
@@ -274,6 +274,8 @@ def match_rows(
             scores[q, i] = all_scores[begin + i]
         for i in range(n):
             start, length = starts[begin + i], lengths[begin + i]
+            if length < 0:
+                continue
             fingerprint = _fingerprint(blob, start, length)
             slot = np.int64(fingerprint >> _HIGH_HALF) & mask
             while slots[slot] >= 0:
