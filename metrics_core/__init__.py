@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from metrics_core.policies import Policies as Policies
     from metrics_core.scores import Scores as Scores
     from metrics_core.sources.arrays import IdArrays as IdArrays
+    from metrics_core.tabular import evaluate_table as evaluate_table
     from metrics_core.trec import (
         Qrels as Qrels,
         Run as Run,
@@ -70,6 +71,7 @@ _HOMES = {
     "policies": ("Policies",),
     "scores": ("Scores",),
     "sources.arrays": ("IdArrays",),
+    "tabular": ("evaluate_table",),
     "trec": ("Qrels", "Run", "read_qrels", "read_run", "write_qrels", "write_run"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

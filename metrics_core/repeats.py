@@ -1,4 +1,4 @@
-"""Documents that are judged twice for a query, where ids are bytes: found, refused or settled."""
+"""Ids as bytes that come twice: documents judged twice for a query are refused or settled."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def settle_repeats(
     Returns:
         (n_documents,) False for the judgements that are to be left out; None: no document is judged twice.
     """
-    repeat_of = _repeat_of(keys, grades, offsets)
+    repeat_of = repeats_of(keys, offsets)
     if repeat_of is None:
         return None
     repeats = np.flatnonzero(repeat_of >= 0)
@@ -47,14 +47,18 @@ def settle_repeats(
     return repeat_of < 0
 
 
-def _repeat_of(keys: KeyTable, grades: FloatArray, offsets: IntArray) -> Int32Array | None:
-    """(n_documents,) where an equal document came first in its query, -1 where none did; None: no document repeats."""
-    no_cells = np.empty((offsets.size - 1, 0))
-    repeat_of = np.full(grades.size, -1, np.int32)
+def repeats_of(keys: KeyTable, offsets: IntArray) -> Int32Array | None:
+    """(n_keys,) where an equal key came first in its list, -1 where none did; None: none repeats.
+
+    Args:
+        offsets: (n_lists + 1,) where each list of keys begins.
+    """
+    no_cells, unused = np.empty((offsets.size - 1, 0)), np.empty(0)
+    repeat_of = np.full(keys.starts.size, -1, np.int32)
     ranges = np.column_stack([offsets[:-1], offsets[1:]])
     n_repeats = _match_rows(
-        *(keys.blob, keys.starts, keys.lengths, grades, np.zeros_like(ranges)),
-        *(keys.blob, keys.starts, keys.lengths, grades, ranges),
+        *(keys.blob, keys.starts, keys.lengths, unused, np.zeros_like(ranges)),
+        *(keys.blob, keys.starts, keys.lengths, unused, ranges),
         *(no_cells, no_cells, no_cells, repeat_of),
     )
     return repeat_of if n_repeats else None
