@@ -6,6 +6,7 @@ from metrics_core.evaluators.document_map import DocumentMAPEvaluator
 from metrics_core.evaluators.document_mrr import DocumentMRREvaluator
 from metrics_core.evaluators.document_ndcg import DocumentNDCGEvaluator
 from metrics_core.evaluators.document_recall import DocumentRecallEvaluator, RecallMode
+from metrics_core.evaluators.sas import SASEvaluator
 
 __all__ = [
     "AnswerExactMatchEvaluator",
@@ -15,4 +16,5 @@ __all__ = [
     "DocumentNDCGEvaluator",
     "DocumentRecallEvaluator",
     "RecallMode",
+    "SASEvaluator",
 ]
