@@ -1,6 +1,6 @@
 """Markdown tables from the JSON of a run.
 
-`python -m benchmarks.table [FOLDER]` prints the README's, one line a workload; with `--all`, that of benchmarks/RESULTS.md.
+`python -m benchmarks.table [FOLDER]` prints the README's, one line a workload; with `--all`, that of RESULTS.md.
 """
 
 from __future__ import annotations
