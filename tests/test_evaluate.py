@@ -348,7 +348,10 @@ class TestBadFiles:
 
 
 class TestBadPairs:
-    KINDS = "qrels and run must be paths, dicts or prepared files, lists of lists of documents, or integer arrays; got "
+    KINDS = (
+        "qrels and run must be paths, dicts, prepared files or long tables, lists of lists of documents, or integer "
+        "arrays; got "
+    )
 
     @pytest.mark.parametrize(
         ("qrels", "run", "kinds"),

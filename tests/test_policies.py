@@ -19,6 +19,7 @@ CHOICES = {
     "unjudged_query": ("ignore", "error"),
     "no_relevant": ("zero", "skip", "error"),
     "empty_key": ("match", "ignore"),
+    "null_list": ("error", "empty"),
     "duplicates": ("error", "first_keep_rank", "first_compact"),
     "duplicate_judgements": ("error", "max", "last"),
     "nan": ("error",),
