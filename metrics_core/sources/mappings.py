@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, groupby, repeat
+from itertools import chain, repeat
 from math import nan
-from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -93,10 +92,15 @@ class MappingSource(_Mappings):
             grades = np.full(scores.shape, nan)
             tied = np.empty((judged.size, 3), np.int64)
             tied = tied[: _locate(scores, n_retrieved, judged, judged_scores, grades, tied)]
-            for q, group in groupby(tied.tolist(), itemgetter(0)):
-                documents, wanted = listed.add(q, rankings[q]), list(judgements[q])
-                for _, j, first in group:
-                    grades[q, documents.index(wanted[j], first)] = judged[q, j]
+            places, numbers, firsts = tied.T
+            # By columns: a list for each tied document would make the garbage collector visit all of the input.
+            positions: list[int] = []
+            last = -1
+            for q, j, first in zip(places.tolist(), numbers.tolist(), firsts.tolist(), strict=True):
+                if q != last:
+                    last, documents, wanted = q, listed.add(q, rankings[q]), list(judgements[q])
+                positions.append(documents.index(wanted[j], first))
+            grades[places, positions] = judged[places, numbers]
 
         def keys(places: IntArray, positions: IntArray) -> KeyTable:
             return encode_keys(listed.documents_at(places, positions, rankings))
