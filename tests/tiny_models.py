@@ -68,7 +68,7 @@ def _vocabulary() -> list[str]:
     return ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *("##" + letter for letter in letters), *WORDS]
 
 
-def _config():  # noqa: ANN202  # transformers is imported where it is used
+def _config():  # transformers is imported where it is used
     from transformers import BertConfig
 
     return BertConfig(
@@ -82,7 +82,7 @@ def _config():  # noqa: ANN202  # transformers is imported where it is used
     )
 
 
-def _tokenizer():  # noqa: ANN202
+def _tokenizer():
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
