@@ -41,19 +41,23 @@ def main(arguments: list[str] | None = None) -> None:
     workload: Workload = import_module(f"benchmarks.{options.workload}").WORKLOAD
     case = _named(workload.cases, options.case)
     contender = _named(case.contenders, options.contender)
-    report = _measure(contender, case_size(case, options.quick), out, options.answers)
+    size = case_size(case, options.quick)
+    warm_size = size.shrunk(min(case.few_rows or WARM_ROWS, size.rows))
+    report = _measure(contender, size, warm_size, out, options.answers)
     print(json.dumps(report), file=out, flush=True)
 
 
 def case_size(case: Case, quick: bool) -> Size:
     """The size of a case, shrunk for a smoke test."""
-    return case.size.shrunk(QUICK_ROWS) if quick else case.size
+    return case.size.shrunk(case.few_rows or QUICK_ROWS) if quick else case.size
 
 
-def _measure(contender: Contender, size: Size, out: IO[str], answers_path: Path | None) -> dict[str, Any]:
+def _measure(
+    contender: Contender, size: Size, warm_size: Size, out: IO[str], answers_path: Path | None
+) -> dict[str, Any]:
     _bind_to_cpus(contender.threads)
     try:
-        warm = contender.setup(size.shrunk(min(WARM_ROWS, size.rows)), WARM_SEED)
+        warm = contender.setup(warm_size, WARM_SEED)
     except ImportError as error:
         return {"absent": str(error)}
     warm.answers(warm.call())

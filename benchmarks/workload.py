@@ -148,6 +148,8 @@ class Case:
         gates: what ours is held to.
         rounds: processes a contender; the median counts.
         smoke: whether `--quick` runs it, too; not where it would only repeat another case.
+        few_rows: enough to warm up, and for `--quick`, where each row takes long; None: as many as elsewhere.
+        tolerance: how far answers to a query may be apart.
     """
 
     name: str
@@ -156,6 +158,8 @@ class Case:
     gates: tuple[Gate, ...] = ()
     rounds: int = 5
     smoke: bool = True
+    few_rows: int | None = None
+    tolerance: float = 1e-9
 
 
 @dataclass(frozen=True)

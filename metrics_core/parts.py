@@ -98,8 +98,9 @@ class Parts:
 
     def remove(self) -> None:
         """Removes the folder with all that was written to it, also what was left half-written."""
-        for path in [*self.paths(), *self.folder.glob(f".*{_TEMPORARY}"), self.folder / _MANIFEST]:
-            path.unlink()
+        temporary = self.folder.glob(f".*{_TEMPORARY}")
+        for path in [*self.paths(), *temporary, self.folder / _SUMMARY, self.folder / _MANIFEST]:
+            path.unlink(missing_ok=True)
         self.folder.rmdir()
 
 

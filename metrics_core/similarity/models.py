@@ -38,8 +38,8 @@ class Model:
 
     @property
     def dtype(self) -> str:
-        """Of the weights, such as "float32"."""
-        return str(next(self.loaded.parameters()).dtype).removeprefix("torch.")
+        """Of the weights, such as "float32"; or the backend, where that is not torch and keeps them to itself."""
+        return str(self.loaded.dtype or self.loaded.get_backend()).removeprefix("torch.")
 
     @property
     def max_tokens(self) -> int | None:
@@ -257,7 +257,7 @@ def _label(loaded: Any, settings: Settings) -> int | None:
 def _check(model: Model, settings: Settings) -> None:
     if settings.kind not in ("auto", model.kind):
         raise InputError(f"kind={settings.kind!r}, but the model given is a {type(model.loaded).__name__}")
-    if model.dtype != settings.dtype:
+    if model.loaded.dtype is not None and model.dtype != settings.dtype:
         raise InputError(
             f"dtype={settings.dtype!r}, but the model given is loaded in {model.dtype}; give dtype={model.dtype!r}"
         )

@@ -147,14 +147,15 @@ class SimilarityScorer:
 
     def _score_without_model(self, pairs: AnswerPairs, sides: list[list[Key]], scores: FloatArray) -> NDArray[np.bool_]:
         """Enters the scores that need no model, and says which those are."""
-        empty = [
-            is_empty(gold) or is_empty(predicted)
-            for gold, predicted in zip(pairs.golds, pairs.predictions, strict=True)
-        ]
-        done = np.array(empty if self.settings.empty == "zero" else [False] * len(empty), bool)
+        n_pairs = len(pairs)
+        done = np.zeros(n_pairs, bool)
+        if self.settings.empty == "zero":
+            both = zip(pairs.golds, pairs.predictions, strict=True)
+            done |= np.fromiter((is_empty(gold) or is_empty(predicted) for gold, predicted in both), bool, n_pairs)
         if self.model.kind == "bi":
             # The cosine of a text with itself; of two empty texts the model may think otherwise.
-            same = [left == right and not is_empty(gold) for left, right, gold in zip(*sides, pairs.golds, strict=True)]
+            both = zip(*sides, pairs.golds, strict=True)
+            same = np.fromiter((left == right and not is_empty(gold) for left, right, gold in both), bool, n_pairs)
             scores[same] = 1.0
             done |= same
         return done

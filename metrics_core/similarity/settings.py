@@ -30,14 +30,22 @@ class EnvVars:
     """A secret that is read when it is needed, from the first of some environment variables that is set."""
 
     names: tuple[str, ...]
+    strict: bool = False  # whether one has to be set
 
     def resolve_value(self) -> str | None:
-        """The secret; None where no variable is set."""
-        return next(filter(None, map(os.environ.get, self.names)), None)
+        """The secret; None where no variable is set.
+
+        Raises:
+            InputError: none is set, and one has to be.
+        """
+        found = next(filter(None, map(os.environ.get, self.names)), None)
+        if found is None and self.strict:
+            raise InputError(f"token is to be read from the environment, but {' and '.join(self.names)} is not set")
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """In the form of Haystack's Secret."""
-        return {"type": "env_var", "env_vars": list(self.names), "strict": False}
+        return {"type": "env_var", "env_vars": list(self.names), "strict": self.strict}
 
 
 HUB_TOKEN = EnvVars(("HF_API_TOKEN", "HF_TOKEN"))
@@ -171,7 +179,7 @@ def _secret(saved: Mapping[str, Any]) -> EnvVars:
         raise InputError(
             f"token must be a token or {{'type': 'env_var', 'env_vars': [...]}}, got type {saved.get('type')!r}"
         )
-    return EnvVars(tuple(saved["env_vars"]))
+    return EnvVars(tuple(saved["env_vars"]), saved.get("strict", True))
 
 
 def _is_pair_of_texts(value: object) -> bool:

@@ -21,6 +21,25 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "DocumentMRREvaluator": {"document_comparison_field": "content"},
     "DocumentNDCGEvaluator": {"document_comparison_field": "content"},
     "DocumentRecallEvaluator": {"mode": "single_hit", "document_comparison_field": "content"},
+    "SASEvaluator": {
+        "model": "sentence-transformers/paraphrase-multilingual-mpnet-base-v2",
+        "batch_size": 32,
+        "device": None,
+        "token": {"type": "env_var", "env_vars": ["HF_API_TOKEN", "HF_TOKEN"], "strict": False},
+        "kind": "auto",
+        "dtype": "float32",
+        "token_budget": None,
+        "label": None,
+        "prompt": None,
+        "truncate_dim": None,
+        "on_truncation": "warn",
+        "empty": "encode",
+        "fast_fp32": False,
+        "revision": None,
+        "trust_remote_code": False,
+        "local_files_only": False,
+        "progress_bar": False,
+    },
 }
 OTHERS: dict[str, list[dict[str, Any]]] = {
     "AnswerExactMatchEvaluator": [{"normalize": "squad"}],
@@ -32,6 +51,10 @@ OTHERS: dict[str, list[dict[str, Any]]] = {
         {"mode": "multi_hit", "document_comparison_field": "content"},
         {"mode": "single_hit", "document_comparison_field": "id"},
     ],
+    "SASEvaluator": [
+        DEFAULTS["SASEvaluator"]
+        | {"model": "a/b", "device": ["cpu", "cuda:1"], "prompt": ["query: ", "answer: "], "token": None, "label": 2}
+    ],
 }
 MODULES = {
     "AnswerExactMatchEvaluator": "answer_exact_match",
@@ -40,6 +63,7 @@ MODULES = {
     "DocumentMRREvaluator": "document_mrr",
     "DocumentNDCGEvaluator": "document_ndcg",
     "DocumentRecallEvaluator": "document_recall",
+    "SASEvaluator": "sas",
 }
 every_name = pytest.mark.parametrize("name", DEFAULTS)
 every_evaluator = pytest.mark.parametrize(
