@@ -51,7 +51,7 @@ async def sdk_alone(url: str, rows: int) -> dict[str, float]:
 
     from llm_judges import FaithfulnessEvaluator
 
-    prompts = list(FaithfulnessEvaluator().prompts(**columns(rows)))
+    prompts = [request.messages[0].text for request in FaithfulnessEvaluator().requests(**columns(rows))]
     async with openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0) as client:
 
         async def ask(todo: Iterator[str]) -> None:

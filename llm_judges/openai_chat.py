@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from logging import getLogger
 from typing import Any
 
@@ -137,11 +137,17 @@ class _Session:
     """A run's calls: what the server rejects in one is left out of the next."""
 
     def __init__(self, parameters: Mapping[str, Any], client: Any, http: Any, key: str) -> None:
+        httpx2 = require("httpx2")
+        headers = {name: text for name, text in client.default_headers.items() if isinstance(text, str)}
         self._http = http
-        self._url = f"{client.base_url}chat/completions"
-        self._headers = {name: text for name, text in client.default_headers.items() if isinstance(text, str)}
-        self._headers["Authorization"] = f"Bearer {key}"
         self._key = key
+        self._request = partial(
+            httpx2.Request,
+            "POST",
+            httpx2.URL(f"{client.base_url}chat/completions"),
+            headers=httpx2.Headers(headers | {"Authorization": f"Bearer {key}"}),
+            extensions={"timeout": http.timeout.as_dict()},
+        )
         self._parameters = {"response_format": _JSON_OBJECT, **parameters}
         self._rejected: set[str] = set()  # names of parameters, types of formats
 
@@ -149,10 +155,10 @@ class _Session:
         messages = [{"role": message.role, "content": message.text} for message in request.messages]
         while True:
             asked = {"messages": messages} | self._accepted(request.schema)
-            # By the SDK's HTTP client, not its chat.completions.create: to check what is sent and to type what comes
-            # costs 2 ms of CPU a call, half of it all, and what comes must survive whatever it is. ASCII: a reply that
-            # is sent back may have lone surrogates.
-            response = await self._http.post(self._url, headers=self._headers, content=json.dumps(asked).encode())
+            # By the SDK's HTTP client, and not its chat.completions.create: to check what is sent and to type what
+            # comes takes more CPU than the rest of a call, and what comes must survive whatever it is. ASCII: a reply
+            # that is sent back may have lone surrogates.
+            response = await self._http.send(self._request(content=json.dumps(asked).encode()))
             data = _json(response.text)
             error = data.get("error") if isinstance(data, dict) else None
             if response.status_code < 400 and error is None:

@@ -269,7 +269,8 @@ def test_templates_in_instructions_and_examples_are_text():
         progress_bar=False,
         chat_generator=evaluator._chat_generator,
     )
-    (prompt,) = evaluator.prompts(texts=["t"])
+    (request,) = evaluator.requests(texts=["t"])
+    prompt = request.messages[0].text
     assert "Is {{ 7*7 }} or {% if x %} {{ well?" in prompt
     assert '{"texts": "{{ texts }} ü"}' in prompt
     assert prompt.endswith('Inputs:\n{"texts": "t"}\nOutputs:\n')
