@@ -27,8 +27,30 @@ _logger = getLogger(__name__)
 _JSON_MODE = {"response_format": {"type": "json_object"}, "seed": 42}
 
 
-def _example(outputs: dict[str, Any], **inputs: Any) -> dict[str, Any]:
-    return {"inputs": inputs, "outputs": outputs}
+# The default examples: a question, its contexts, what of them is relevant, an answer, and its statements with scores
+_SCENES: list[tuple[str, list[str], list[str], str, dict[str, int]]] = [
+    (
+        "When was the Eiffel Tower completed, and where does it stand?",
+        ["The Eiffel Tower, completed in 1889, stands on the Champ de Mars in Paris."],
+        ["The Eiffel Tower, completed in 1889, stands on the Champ de Mars in Paris."],
+        "It was completed in 1889 and stands in Paris.",
+        {"The Eiffel Tower was completed in 1889.": 1, "The Eiffel Tower stands in Paris.": 1},
+    ),
+    (
+        "Who composed The Magic Flute?",
+        ["Salzburg lies on the river Salzach.", "The flute is a woodwind instrument without a reed."],
+        [],
+        "Mozart",
+        {"Mozart composed The Magic Flute.": 0},
+    ),
+    (
+        "How long is the Danube?",
+        ["The Danube is 2,850 km long. It flows through ten countries.", "The Rhine is shorter."],
+        ["The Danube is 2,850 km long."],
+        "The Danube is 2,850 km long and the longest river of Europe.",
+        {"The Danube is 2,850 km long.": 1, "The Danube is the longest river of Europe.": 0},
+    ),
+]
 
 
 class LLMEvaluator:
@@ -481,25 +503,8 @@ class ContextRelevanceEvaluator(_AnswerJudge):
     _inputs: ClassVar = [("questions", list[str]), ("contexts", list[list[str]])]
     _keys: ClassVar = ["relevant_statements"]
     _examples: ClassVar = [
-        _example(
-            {"relevant_statements": ["The Eiffel Tower was completed in 1889."]},
-            questions="When was the Eiffel Tower completed?",
-            contexts=["The Eiffel Tower was completed in 1889."],
-        ),
-        _example(
-            {"relevant_statements": []},
-            questions="Who composed The Magic Flute?",
-            contexts=[
-                "Salzburg lies on the river Salzach.",
-                "The flute is a woodwind instrument without a reed.",
-                "Vienna has had an opera house since 1869.",
-            ],
-        ),
-        _example(
-            {"relevant_statements": ["The Danube is 2,850 km long."]},
-            questions="How long is the Danube?",
-            contexts=["The Danube is 2,850 km long. It flows through ten countries.", "The Rhine is shorter."],
-        ),
+        {"inputs": {"questions": question, "contexts": contexts}, "outputs": {"relevant_statements": relevant}}
+        for question, contexts, relevant, _, _ in _SCENES
     ]
     _is_binary = True
 
@@ -544,30 +549,11 @@ class FaithfulnessEvaluator(_AnswerJudge):
     _inputs: ClassVar = [("questions", list[str]), ("contexts", list[list[str]]), ("predicted_answers", list[str])]
     _keys: ClassVar = ["statements", "statement_scores"]
     _examples: ClassVar = [
-        _example(
-            {
-                "statements": ["The Eiffel Tower was completed in 1889.", "The Eiffel Tower stands in Paris."],
-                "statement_scores": [1, 1],
-            },
-            questions="When was the Eiffel Tower completed, and where does it stand?",
-            contexts=["The Eiffel Tower, completed in 1889, stands on the Champ de Mars in Paris."],
-            predicted_answers="It was completed in 1889 and stands in Paris.",
-        ),
-        _example(
-            {"statements": ["Mozart composed The Magic Flute."], "statement_scores": [0]},
-            questions="Who composed The Magic Flute?",
-            contexts=["Salzburg lies on the river Salzach."],
-            predicted_answers="Mozart",
-        ),
-        _example(
-            {
-                "statements": ["The Danube is 2,850 km long.", "The Danube is the longest river of Europe."],
-                "statement_scores": [1, 0],
-            },
-            questions="How long is the Danube?",
-            contexts=["The Danube is 2,850 km long."],
-            predicted_answers="The Danube is 2,850 km long and the longest river of Europe.",
-        ),
+        {
+            "inputs": {"questions": question, "contexts": contexts, "predicted_answers": answer},
+            "outputs": {"statements": list(scores), "statement_scores": list(scores.values())},
+        }
+        for question, contexts, _, answer, scores in _SCENES
     ]
 
     def __init__(
