@@ -50,7 +50,7 @@ class Reply:
         meta: what came with the text, in Haystack's form: "model", "finish_reason", "usage" with token counts.
 
     Raises:
-        InputError: a text or meta of another type.
+        InputError: any of them of another type.
     """
 
     text: str | None
@@ -58,8 +58,11 @@ class Reply:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.text, (str, type(None))) or not isinstance(self.meta, Mapping):
-            raise InputError(f"a Reply has a text and a mapping as its meta, got {self.text!r:.80}, {self.meta!r:.80}")
+        for said in (self.text, self.refusal):
+            if not isinstance(said, (str, type(None))):
+                raise InputError(f"text and refusal of a Reply are str or None, got {said!r:.80}")
+        if not isinstance(self.meta, Mapping):
+            raise InputError(f"meta of a Reply is a mapping, got {self.meta!r:.80}")
 
     @property
     def usage(self) -> dict[str, int]:
@@ -112,6 +115,8 @@ async def connect(generator: Any, max_concurrency: int, *, own_loop: bool) -> As
                 if (task := asyncio.current_task()) is None or task.cancelling():
                     raise
                 raise CallError("the generator cancelled the call") from error
+            except (KeyboardInterrupt, SystemExit) as error:  # in a task it would end the loop before all is cleaned up
+                raise CallError(f"the generator raised {error!r}", fatal=True) from error
             if not isinstance(reply, Reply):
                 raise CallError(f"the generator gave a {type(reply).__name__} in the place of a Reply")
             return reply
@@ -153,7 +158,7 @@ def _haystack_call(run: Callable[..., Awaitable[Any]]) -> Call:
 def reply_limit(generator: Any) -> int:
     """How many tokens a reply can have by the generator's `generation_kwargs` (ours and Haystack's); 0: unlimited."""
     parameters = getattr(generator, "generation_kwargs", None) or {}
-    return next((int(parameters[name]) for name in REPLY_LIMITS if parameters.get(name)), 0)
+    return next((limit for name in REPLY_LIMITS if isinstance(limit := parameters.get(name), int)), 0)
 
 
 def check_generator(generator: Any) -> None:

@@ -100,7 +100,10 @@ class OpenAIChatGenerator:
             yield _Session(self, self._key(), clients)
 
     def _key(self) -> str:
-        return self._api_key if isinstance(self._api_key, str) else str(self._api_key.resolve_value())
+        key = str(self._api_key if isinstance(self._api_key, str) else self._api_key.resolve_value()).strip()
+        if not (key.isascii() and key.isprintable()):  # the client's own error would show it
+            raise InputError("api_key has characters that no header can carry")
+        return key
 
     def to_dict(self) -> dict[str, Any]:
         """{"type": …, "init_parameters": …}; of the key no more than the name of its variable."""
@@ -159,7 +162,7 @@ class _Session:
             response = await self._post(json.dumps(asked).encode())
             data = _json(response.text)
             error = data.get("error") if isinstance(data, dict) else None
-            if response.status_code < 400 and error is None:
+            if response.status_code < 400 and not error:
                 return self._reply(data, response.text)
             stated = error if isinstance(error, dict) else {}
             failure = self._failure(response, stated)
@@ -194,12 +197,10 @@ class _Session:
         try:
             choice = data["choices"][0]
             text, refusal = choice["message"].get("content"), choice["message"].get("refusal")
-            if isinstance(text, (str, type(None))):
-                meta = {"model": data.get("model"), "index": 0, "finish_reason": choice.get("finish_reason")}
-                return Reply(text, refusal, meta | {"usage": data.get("usage")})
-        except (KeyError, IndexError, TypeError, AttributeError):
-            pass
-        raise CallError(self._hide(f"the server sent no completion: {body[:200]!r}"), retry=True)
+            meta = {"model": data.get("model"), "index": 0, "finish_reason": choice.get("finish_reason")}
+            return Reply(text, refusal, meta | {"usage": data.get("usage")})
+        except (KeyError, IndexError, TypeError, AttributeError, InputError):
+            raise CallError(self._hide(f"the server sent no completion: {body[:200]!r}"), retry=True) from None
 
     def _failure(self, response: Any, stated: Mapping[str, Any]) -> CallError:
         status, code = response.status_code, stated.get("code")

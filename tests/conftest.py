@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,25 @@ def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Metrics that the test registers are forgotten after it."""
     for table in ("_registered", "_by_name", "_spellings"):
         monkeypatch.setattr(names, table, dict(getattr(names, table)))
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run_main(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs a command line's `main` with arguments in this process, without the terminal's settings."""
+    for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(main: Callable[[list[str]], int], *arguments: object) -> Result:
+        code = main([str(each) for each in arguments])
+        return Result(code, *capsys.readouterr())
+
+    return run

@@ -91,6 +91,7 @@ def test_the_object_is_read_wherever_it_stands(text):
         ('[{"ok": 1}]', "list"),
         ('{"why": {"ok": 1}', "broken"),
         ("<think>it is", "<think>"),
+        ('Well. <think>perhaps {"ok": 1}', "<think>"),
         ("", "empty"),
         ('{"other": 1}', "lacks"),
         ("[" * 100_000, "no JSON object"),
