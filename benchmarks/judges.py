@@ -1,43 +1,39 @@
-"""Judges against a server on loopback, next to haystack-ai's, and what a row costs with the store on.
+"""Judges against a server on loopback, next to haystack-ai's and the SDK alone; and a scripted run with a store.
 
-    python -m benchmarks.judges            # writes results/judges.json
-    python -m benchmarks.judges --quick    # a smoke test: few rows, no gate judged
-
-The server answers each request after 50 ms, in a process of its own; each contender runs in a fresh process, warmed on
-other rows, in turn on the same server. The overhead is that of a scripted generator: no HTTP, no SDK. What the
-SDK costs is reported apart: its client alone with as many workers, and the CPU time of all.
+The server is a process of its own, one for each contender's process, and answers each request after 50 ms. The SDK
+alone sends the same prompts by its own method from as many workers, and neither reads nor checks what comes. A scripted
+generator has no HTTP and no SDK: what is left is the cost of a row.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
-import json
 import os
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from statistics import median
+from functools import cache, partial
+from itertools import count
 from typing import Any
 
-from benchmarks.measure import anonymous_bytes
+from benchmarks.harness import ROOT, run_command, work_directory
+from benchmarks.measure import TIMED_SEED, anonymous_bytes
+from benchmarks.workload import Answers, Case, Contender, Gate, Prepared, Quantities, Size, Workload, times_as_fast
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULTS = Path(__file__).resolve().parent / "results"
 DELAY = 0.05  # seconds a reply
 AT_ONCE = 32
-REPLY = '{"statements": ["a", "b"], "statement_scores": [1, 0]}'
-CONTENDERS = ("llm_judges run", "llm_judges run_async", "haystack-ai run", "haystack-ai run_async", "openai alone")
+WARM_ROWS = 8
+REPLY = '{"statements": ["a", "b", "c"], "statement_scores": [1, 0, 1]}'
+RUN, RUN_ASYNC = "metrics-core, run", "metrics-core, run_async"
+THEIR_RUN, THEIR_RUN_ASYNC = "haystack-ai, run", "haystack-ai, run_async"
+SDK = "openai, its own method"
+STORED, UNSTORED = "metrics-core, with a store", "metrics-core, without"
 
 
-def columns(count: int, start: int = 0) -> dict[str, list[Any]]:
-    """Rows of the judge of faithfulness, about a page of context each."""
-    rows = range(start, start + count)
+def columns(size: Size, seed: int) -> dict[str, list[Any]]:
+    """Rows of the judge of faithfulness, about a page of context each; few rows to warm up."""
+    rows = range(1_000 * seed, 1_000 * seed + (size.queries if seed == TIMED_SEED else WARM_ROWS))
     return {
         "questions": [f"What is said of number {row}?" for row in rows],
         "contexts": [[f"Number {row} is said to be {'very ' * 20}large."] * 10 for row in rows],
@@ -45,193 +41,150 @@ def columns(count: int, start: int = 0) -> dict[str, list[Any]]:
     }
 
 
-async def sdk_alone(url: str, rows: int) -> dict[str, float]:
-    """Times what the SDK itself takes: its client, its own method, as many workers."""
+@cache
+def server_url() -> str:
+    """The URL of this process's server, which ends with it."""
+    command = [sys.executable, "-m", "tests.judges.server", "--delay", str(DELAY), "--text", REPLY]
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    server_url.process = process  # type: ignore[attr-defined]  # keeps its standard input open
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def ours(size: Size, seed: int, *, asynchronous: bool) -> Prepared:
+    from llm_judges import FaithfulnessEvaluator, OpenAIChatGenerator
+
+    generator = OpenAIChatGenerator("loopback", "none", server_url())
+    evaluator = FaithfulnessEvaluator(progress_bar=False, chat_generator=generator, max_concurrency=AT_ONCE)
+    return _prepared(evaluator, columns(size, seed), asynchronous)
+
+
+def haystacks(size: Size, seed: int, *, asynchronous: bool) -> Prepared:
+    from haystack.components.evaluators import FaithfulnessEvaluator
+    from haystack.components.generators.chat import OpenAIChatGenerator
+    from haystack.utils import Secret
+
+    key = Secret.from_token("none")
+    generator = OpenAIChatGenerator(api_key=key, model="loopback", api_base_url=server_url())
+    evaluator = FaithfulnessEvaluator(progress_bar=False, chat_generator=generator)
+    return _prepared(evaluator, columns(size, seed), asynchronous)
+
+
+def _prepared(evaluator: Any, given: dict[str, list[Any]], asynchronous: bool) -> Prepared:
+    async def run_and_close() -> Any:
+        try:
+            return await evaluator.run_async(**given)
+        finally:
+            await evaluator.close_async()  # Haystack's client belongs to this loop
+
+    call = (lambda: asyncio.run(run_and_close())) if asynchronous else partial(evaluator.run, **given)
+    return Prepared(call, _answers)
+
+
+def sdk_alone(size: Size, seed: int) -> Prepared:
     import openai
 
     from llm_judges import FaithfulnessEvaluator
 
-    prompts = list(FaithfulnessEvaluator().prompts(**columns(rows)))
-    async with openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0) as client:
+    requests = FaithfulnessEvaluator(progress_bar=False).requests(**columns(size, seed))
+    url = server_url()
 
-        async def ask(todo: Iterator[str]) -> None:
-            for prompt in todo:
-                await client.chat.completions.create(model="m", messages=[{"role": "user", "content": prompt}])
+    async def all_prompts() -> None:
+        async with openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0) as client:
 
-        for todo in (iter(prompts[:5]), iter(prompts)):  # the former warms up
-            began, cpu = time.perf_counter(), time.process_time()
-            await asyncio.gather(*(ask(todo) for _ in range(AT_ONCE)))
-    return {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - cpu}
+            async def ask(prompts: Iterator[str]) -> None:
+                for prompt in prompts:
+                    await client.chat.completions.create(model="m", messages=[{"role": "user", "content": prompt}])
 
+            prompts = (request.messages[0].text for request in requests)
+            await asyncio.gather(*(ask(prompts) for _ in range(AT_ONCE)))
 
-def contender(name: str, url: str, rows: int) -> dict[str, float]:
-    """Times one contender in this process."""
-    package, _, method = name.partition(" ")
-    if package == "openai":
-        return asyncio.run(sdk_alone(url, rows))
-    evaluator: Any
-    if package == "llm_judges":
-        import llm_judges
-
-        ours = llm_judges.OpenAIChatGenerator("loopback", "none", url)
-        evaluator = llm_judges.FaithfulnessEvaluator(progress_bar=False, chat_generator=ours, max_concurrency=AT_ONCE)
-    else:
-        from haystack.components.evaluators import FaithfulnessEvaluator
-        from haystack.components.generators.chat import OpenAIChatGenerator
-        from haystack.utils import Secret
-
-        theirs = OpenAIChatGenerator(api_key=Secret.from_token("none"), model="loopback", api_base_url=url)
-        evaluator = FaithfulnessEvaluator(progress_bar=False, chat_generator=theirs)
-
-    def run(count: int, start: int) -> dict[str, Any]:
-        given = columns(count, start)
-        found: dict[str, Any] = (
-            asyncio.run(_closed(evaluator, given)) if method == "run_async" else evaluator.run(**given)
-        )
-        return found
-
-    run(5, rows)
-    began, cpu = time.perf_counter(), time.process_time()
-    result = run(rows, 0)
-    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-    assert result["individual_scores"] == [0.5] * rows
-    return {"seconds": seconds, "cpu_seconds": cpu}
+    return Prepared(lambda: asyncio.run(all_prompts()))
 
 
-async def _closed(evaluator: Any, given: dict[str, list[Any]]) -> Any:
-    try:
-        return await evaluator.run_async(**given)
-    finally:
-        await evaluator.close_async()  # Haystack's client belongs to this loop
-
-
-def overhead(rows: int, store: str | None) -> dict[str, float]:
-    """Time and memory of a scripted run in this process; growth is counted from a tenth of the rows on."""
+def scripted(size: Size, seed: int, *, stored: bool) -> Prepared:
     from llm_judges import FaithfulnessEvaluator, Reply, ScriptedChatGenerator
 
-    before: list[int] = []
-    asked = 0
+    given, calls, early = columns(size, seed), count(1), [0]
 
     def script(_: str) -> Reply:
-        nonlocal asked
-        asked += 1
-        if asked == rows // 10:
+        if next(calls) == len(given["questions"]) // 10:
             gc.collect()
-            before.append(anonymous_bytes(os.getpid()))
+            early[0] = anonymous_bytes(os.getpid())
         return Reply(REPLY, meta={"finish_reason": "stop", "usage": {"total_tokens": 30}})
 
-    scripted = ScriptedChatGenerator(script)
+    def quantities(result: dict[str, Any]) -> Quantities:
+        result.clear()
+        gc.collect()
+        return {"growth_beyond_results_mb": (anonymous_bytes(os.getpid()) - early[0]) / 1e6}
+
     evaluator = FaithfulnessEvaluator(
-        progress_bar=False, chat_generator=scripted, store=store, store_identity="benchmark"
+        progress_bar=False,
+        chat_generator=ScriptedChatGenerator(script),
+        store=work_directory() / f"{os.getpid()}-{seed}.db" if stored else None,
+        store_identity="benchmark",
     )
-    given = columns(rows)
-    began = time.perf_counter()
-    result = evaluator.run(**given)
-    seconds = time.perf_counter() - began
-    assert result["coverage"] == {"scored": rows, "total": rows, "empty": 0}
-    gc.collect()
-    with_results = anonymous_bytes(os.getpid())
-    del result
-    gc.collect()
-    return {
-        "ms_a_row": 1e3 * seconds / rows,
-        "growth_mb": (with_results - before[0]) / 1e6,
-        "growth_without_results_mb": (anonymous_bytes(os.getpid()) - before[0]) / 1e6,
-    }
+    return Prepared(partial(evaluator.run, **given), _answers, quantities)
 
 
-@contextmanager
-def server() -> Iterator[str]:
-    """The loopback server in a process of its own; its URL."""
-    command = [sys.executable, "-m", "tests.judges.server", "--delay", str(DELAY), "--text", REPLY]
-    command += ["--max-requests", "50000", "--max-seconds", "900"]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.stdin.close()
-        process.wait(10)
+def _answers(result: dict[str, Any]) -> Answers:
+    return {"faithfulness": result["individual_scores"]}
 
 
-def in_process(*arguments: str) -> dict[str, float]:
-    """What this module reports, asked in a fresh process."""
-    environment = os.environ | {"HAYSTACK_TELEMETRY_ENABLED": "False"}
-    command = [sys.executable, "-m", "benchmarks.judges", *arguments]
-    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
-
-
-def main() -> int:
-    """Runs all, prints it, and writes the JSON."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.judges")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--contender", nargs=3, metavar=("NAME", "URL", "ROWS"), help=argparse.SUPPRESS)
-    parser.add_argument("--overhead", nargs=2, metavar=("ROWS", "STORE"), help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.contender:
-        name, url, rows = options.contender
-        print(json.dumps(contender(name, url, int(rows))))
-        return 0
-    if options.overhead:
-        rows, store = options.overhead
-        print(json.dumps(overhead(int(rows), store or None)))
-        return 0
-
-    rows, many, rounds = (40, 1_000, 1) if options.quick else (200, 10_000, options.rounds)
+def _over_ideal(ours: str, rows: int) -> Gate:
     ideal = -(-rows // AT_ONCE) * DELAY
-    runs: dict[str, list[dict[str, float]]] = {name: [] for name in CONTENDERS}
-    with server() as url:
-        for _ in range(rounds):
-            for name in CONTENDERS:
-                runs[name].append(in_process("--contender", name, url, str(rows)))
-    seconds = {name: median(run["seconds"] for run in found) for name, found in runs.items()}
-    cpu = {name: median(run["cpu_seconds"] for run in found) for name, found in runs.items()}
-    print(f"{rows} rows, {DELAY * 1e3:.0f} ms a reply, {AT_ONCE} at once; ideal {ideal:.3f} s; median of {rounds}")
-    for name in CONTENDERS:
-        print(f"  {name:<24}{seconds[name]:8.3f} s   CPU {1e3 * cpu[name] / rows:6.2f} ms a row")
+    text = f"{ours}: times the ideal of {ideal * 1e3:.0f} ms"
+    return Gate(text, lambda measured: measured[ours]["seconds"] / ideal, 2, 1.7, at_least=False)
 
-    with tempfile.TemporaryDirectory() as folder:
-        with_store = in_process("--overhead", str(many), str(Path(folder) / "run.db"))
-        again = in_process("--overhead", str(many), "")
-    print(
-        f"{many:,} rows, scripted: {with_store['ms_a_row']:.3f} ms a row with a store, {again['ms_a_row']:.3f} without"
-    )
-    print(
-        f"  memory from row {many // 10:,} on: {with_store['growth_mb']:.1f} MB with the results, "
-        f"{with_store['growth_without_results_mb']:.1f} MB without"
-    )
-    gates = [
-        _gate("wall time over the ideal", max(seconds[n] for n in CONTENDERS[:2]) / ideal, most=2),
-        _gate("times faster than haystack-ai run", seconds["haystack-ai run"] / seconds["llm_judges run"], least=12),
-        _gate(
-            "times faster than haystack-ai run_async",
-            seconds["haystack-ai run_async"] / seconds["llm_judges run_async"],
-            least=12,
+
+ROWS, MANY_ROWS = 200, 10_000
+WORKLOAD = Workload(
+    "judges",
+    f"Judges: a server that replies after {DELAY * 1e3:.0f} ms, {AT_ONCE} calls at once",
+    (
+        Case(
+            f"{ROWS} rows",
+            Size(ROWS, 1, 1),
+            (
+                Contender(RUN, partial(ours, asynchronous=False), threads=2, reads_rows=False),
+                Contender(RUN_ASYNC, partial(ours, asynchronous=True), threads=2, reads_rows=False),
+                Contender(THEIR_RUN, partial(haystacks, asynchronous=False), threads=2, reads_rows=False),
+                Contender(THEIR_RUN_ASYNC, partial(haystacks, asynchronous=True), threads=2, reads_rows=False),
+                Contender(SDK, sdk_alone, threads=2, reads_rows=False),
+            ),
+            (
+                _over_ideal(RUN, ROWS),
+                _over_ideal(RUN_ASYNC, ROWS),
+                times_as_fast(RUN, THEIR_RUN, gate=12, aim=25),
+                times_as_fast(RUN_ASYNC, THEIR_RUN_ASYNC, gate=12, aim=25),
+            ),
         ),
-        _gate("ms a row with a store", with_store["ms_a_row"], most=2),
-        _gate("MB beyond the results", with_store["growth_without_results_mb"], most=20),
-    ]
-    if not options.quick:
-        for gate in gates:
-            print("  " + gate["line"])
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        report = {"rows": rows, "ideal_seconds": ideal, "runs": runs, "overhead": with_store, "gates": gates}
-        (RESULTS / "judges.json").write_text(json.dumps(report, indent=1) + "\n")
-    return 0
-
-
-def _gate(text: str, value: float, *, least: float | None = None, most: float | None = None) -> dict[str, Any]:
-    met = (least is None or value >= least) and (most is None or value <= most)
-    bound = f"at least {least:g}" if least is not None else f"at most {most:g}"
-    return {
-        "text": text,
-        "value": value,
-        "met": met,
-        "line": f"{'met' if met else 'MISSED'}: {text} {value:.2f} ({bound})",
-    }
-
+        Case(
+            f"{MANY_ROWS:,} rows, scripted",
+            Size(MANY_ROWS, 1, 1),
+            (
+                Contender(STORED, partial(scripted, stored=True), reads_rows=False),
+                Contender(UNSTORED, partial(scripted, stored=False), reads_rows=False),
+            ),
+            (
+                Gate(
+                    f"{STORED}: ms a row",
+                    lambda measured: measured[STORED]["seconds"] * 1e3 / MANY_ROWS,
+                    2,
+                    at_least=False,
+                ),
+                Gate(
+                    f"{STORED}: memory growth from row {MANY_ROWS // 10:,} on, beyond the results, MB",
+                    lambda measured: measured[STORED]["growth_beyond_results_mb"],
+                    20,
+                    at_least=False,
+                ),
+            ),
+            rounds=3,
+        ),
+    ),
+    ("openai", "haystack-ai"),
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_command([WORKLOAD]))

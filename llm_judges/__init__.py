@@ -9,7 +9,12 @@ from llm_judges.evaluators import (
     FaithfulnessEvaluator as FaithfulnessEvaluator,
     LLMEvaluator as LLMEvaluator,
 )
-from llm_judges.failures import CallError as CallError, FatalError as FatalError, RowError as RowError
+from llm_judges.failures import (
+    CallError as CallError,
+    FatalError as FatalError,
+    InterruptedRun as InterruptedRun,
+    RowError as RowError,
+)
 from llm_judges.generator import (
     Message as Message,
     Reply as Reply,

@@ -11,10 +11,10 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from llm_judges import prompt
 from llm_judges.evaluators import ContextRelevanceEvaluator, FaithfulnessEvaluator, LLMEvaluator
-from llm_judges.failures import FatalError, StoppedError
+from llm_judges.failures import FatalError, InterruptedRun, require
 from llm_judges.openai_chat import EnvVar, OpenAIChatGenerator
+from llm_judges.prompt import CHARACTERS_PER_TOKEN, estimated_tokens
 from llm_judges.rows import Row, check_writable, read_rows, values_of, write_jsonl, write_rows
 from llm_judges.serialisation import type_from_text
 from metrics_core.errors import FileFormatError, InputError, MetricsError
@@ -22,7 +22,7 @@ from metrics_core.errors import FileFormatError, InputError, MetricsError
 C = TypeVar("C", bound=Callable[..., Any])
 
 _PROGRAM = "llm-judges"
-_ALL_SCORED, _SOME_UNSCORED, _BAD_INPUT, _STOPPED, _INTERRUPTED, _READER_LEFT = 0, 1, 2, 3, 130, 141
+_ALL_SCORED, _SOME_UNSCORED, _BAD_INPUT, _STOPPED, _INTERRUPTED = 0, 1, 2, 3, 130
 _KEY = "OPENAI_API_KEY"
 _SPEC = ("instructions", "inputs", "outputs", "examples", "score")
 _BY_ROW = ("status", "reason", "detail", "flags", "spread", "samples")  # of a result, where it has them
@@ -59,13 +59,18 @@ def _judge_options(command: C) -> C:
         click.option("-o", "--out", metavar="FILE", type=file, help="judged rows, as JSONL; unless given, to stdout"),
         click.option("--columns", **_PAIRS, help="where an input has another name in ROWS, as in question=query"),
         click.option("--limit", metavar="N", type=count, help="only the first N rows"),
-        click.option("--dry-run", is_flag=True, help="show the first prompt, the rows and the tokens; ask nothing"),
+        click.option(
+            "--dry-run", is_flag=True, help="show the first prompt and count what is not in the store; ask nothing"
+        ),
         click.option("--model", default="gpt-5-mini", show_default=True),
         click.option("--base-url", metavar="URL", help="of a server that speaks OpenAI's protocol"),
         click.option("--api-key-env", metavar="NAME", help=f"the variable that has the API key  [default: {_KEY}]"),
         click.option("--parameter", "parameters", **_PAIRS, help="of the requests, as in temperature=0"),
         click.option("--store", metavar="FILE", type=file, help="keeps replies; what it has is not asked again"),
         click.option("--concurrency", metavar="N", type=count, default=8, show_default=True, help="calls at once"),
+        click.option(
+            "--timeout", metavar="SECONDS", type=float, help="for a row, retries and all  [default: no limit]"
+        ),
         click.option("--samples", metavar="N", type=count, default=1, show_default=True, help="replies a row"),
         click.option("--budget-tokens", metavar="N", type=count, help="begin no call that could exceed as many"),
         click.option("--budget-requests", metavar="N", type=count, help="make no more calls"),
@@ -122,7 +127,14 @@ def custom_command(spec: Path, **options: Any) -> int:
 
 def _spec(path: Path) -> dict[str, Any]:
     """What the file of a custom judge holds, as arguments of LLMEvaluator."""
-    spec = _parsed(path)
+    yaml = require("yaml")
+    read, fault = (
+        (yaml.safe_load, yaml.YAMLError) if path.suffix.lower() in {".yaml", ".yml"} else (json.loads, ValueError)
+    )
+    try:
+        spec = read(path.read_text("utf-8-sig"))
+    except fault as error:
+        raise FileFormatError(f"{path}: not {'YAML' if read is yaml.safe_load else 'JSON'} ({error})") from None
     if not isinstance(spec, dict) or not isinstance(spec.get("inputs", {}), dict):
         raise FileFormatError(f"{path}: an object expected whose inputs are names with types, got {spec!r:.200}")
     if unknown := [name for name in spec if name not in _SPEC]:
@@ -130,23 +142,6 @@ def _spec(path: Path) -> dict[str, Any]:
     if missing := [name for name in ("instructions", "inputs", "outputs") if name not in spec]:
         raise FileFormatError(f"{path} lacks {missing[0]!r}")
     return spec | {"inputs": [(name, type_from_text(str(kind))) for name, kind in spec["inputs"].items()]}
-
-
-def _parsed(path: Path) -> Any:
-    text = path.read_text("utf-8-sig")
-    if path.suffix.lower() not in {".yaml", ".yml"}:
-        try:
-            return json.loads(text)
-        except ValueError as error:
-            raise FileFormatError(f"{path}: not JSON ({error})") from None
-    try:
-        import yaml  # type: ignore[import-untyped]
-    except ImportError:
-        raise InputError(f"{path} needs PyYAML: pip install pyyaml; JSON needs nothing") from None
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise FileFormatError(f"{path}: not YAML ({error})") from None
 
 
 def _judge(
@@ -188,21 +183,21 @@ def _judge(
     if taken := [name for name in (*map(_column, evaluator.output_keys), *_OURS) if name in present]:
         raise InputError(f"{rows} has a column {taken[0]!r} already; rename it")
     if dry_run:
-        _show(list(evaluator.prompts(**inputs)), run_options["samples"])
+        _show(evaluator, inputs)
         return _ALL_SCORED
-    stopped: StoppedError | None = None
+    stopped: FatalError | InterruptedRun | None = None
     try:
         result = evaluator.run(**inputs)
-    except FatalError as error:
-        if error.result is None or not error.result["coverage"]["scored"]:
-            raise  # and what an earlier run has written stays
-        stopped, result = error, error.result
-    judged = _judged(table, result, evaluator.output_keys)
-    if out is None:
-        _to_stdout(judged)
-    else:
-        write_rows(judged, out)
-    click.echo(_summary(result), err=True)
+    except (FatalError, InterruptedRun) as error:
+        stopped, result = error, error.result or {}
+    if stopped is None or result["coverage"]["scored"]:  # else what an earlier run has written stays
+        judged = _judged(table, result, evaluator.output_keys)
+        if out is None:
+            write_jsonl(judged, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+        else:
+            write_rows(judged, out)
+        click.echo(_summary(result), err=True)
     if stopped is not None:
         raise stopped
     return _ALL_SCORED if result["coverage"]["scored"] == len(table) else _SOME_UNSCORED
@@ -251,22 +246,14 @@ def _judged(table: Sequence[Row], result: Mapping[str, Any], outputs: Sequence[s
     return [row | dict(zip(added, values, strict=True)) for row, *values in zip(table, *added.values(), strict=True)]
 
 
-def _to_stdout(rows: Sequence[Row]) -> None:
-    try:
-        write_jsonl(rows, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        # What could not be written is still in the buffer; Python would try again when it ends, and complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise click.exceptions.Exit(_READER_LEFT) from None
-
-
-def _show(prompts: Sequence[str], samples: int) -> None:
-    tokens = samples * sum(map(prompt.estimated_tokens, prompts))
-    click.echo(prompts[0])
-    click.echo(f"rows: {len(prompts):,}")
-    click.echo(f"requests: {samples * len(prompts):,}")
-    click.echo(f"prompt tokens: about {tokens:,} ({prompt.CHARACTERS_PER_TOKEN} characters each), and the replies'")
+def _show(evaluator: LLMEvaluator, inputs: Mapping[str, list[Any]]) -> None:
+    requests = evaluator.requests(**inputs)
+    tokens = sum(map(estimated_tokens, requests))
+    if requests:
+        click.echo(requests[0].messages[0].text)
+    click.echo(f"rows: {len(next(iter(inputs.values()))):,}")
+    click.echo(f"requests: {len(requests):,}")
+    click.echo(f"prompt tokens: about {tokens:,} ({CHARACTERS_PER_TOKEN} characters each), and the replies'")
 
 
 def _summary(result: Mapping[str, Any]) -> str:
@@ -287,8 +274,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0 where all rows are scored; 1 where some are not; 2 for bad usage or input; 3 where the run was
-        stopped by what no row can do without, such as a valid key; 130 after Ctrl-C; 141 where the reader of a pipe
-        has left. 2 and 3 come after one line on standard error.
+        stopped by what no row can do without, such as a valid key; 130 after Ctrl-C. 2 and 3 come after one line on
+        standard error.
     """
     try:
         code: int | None = commands.main(arguments, prog_name=_PROGRAM, standalone_mode=False)

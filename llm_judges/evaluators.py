@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from logging import getLogger
 from math import fsum, isnan, nan
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_origin
 
 from llm_judges import outputs as reading, prompt
-from llm_judges.failures import InvalidOutputError, RowError
-from llm_judges.generator import check_generator
+from llm_judges.failures import CallError, InterruptedRun, InvalidOutputError, RowError
+from llm_judges.generator import Reply, Request, check_generator
 from llm_judges.openai_chat import OpenAIChatGenerator
-from llm_judges.runner import Batch, Outcome, Run, RunOptions, run_batch, run_in_thread
+from llm_judges.runner import Batch, Outcome, Run, RunOptions, run_in_thread
 from llm_judges.serialisation import generator_from_dict, type_from_text, type_to_text
 from metrics_core.errors import InputError
 
@@ -25,8 +27,30 @@ _logger = getLogger(__name__)
 _JSON_MODE = {"response_format": {"type": "json_object"}, "seed": 42}
 
 
-def _example(outputs: dict[str, Any], **inputs: Any) -> dict[str, Any]:
-    return {"inputs": inputs, "outputs": outputs}
+# The default examples: a question, its contexts, what of them is relevant, an answer, and its statements with scores
+_SCENES: list[tuple[str, list[str], list[str], str, dict[str, int]]] = [
+    (
+        "When was the Eiffel Tower completed, and where does it stand?",
+        ["The Eiffel Tower, completed in 1889, stands on the Champ de Mars in Paris."],
+        ["The Eiffel Tower, completed in 1889, stands on the Champ de Mars in Paris."],
+        "It was completed in 1889 and stands in Paris.",
+        {"The Eiffel Tower was completed in 1889.": 1, "The Eiffel Tower stands in Paris.": 1},
+    ),
+    (
+        "Who composed The Magic Flute?",
+        ["Salzburg lies on the river Salzach.", "The flute is a woodwind instrument without a reed."],
+        [],
+        "Mozart",
+        {"Mozart composed The Magic Flute.": 0},
+    ),
+    (
+        "How long is the Danube?",
+        ["The Danube is 2,850 km long. It flows through ten countries.", "The Rhine is shorter."],
+        ["The Danube is 2,850 km long."],
+        "The Danube is 2,850 km long and the longest river of Europe.",
+        {"The Danube is 2,850 km long.": 1, "The Danube is the longest river of Europe.": 0},
+    ),
+]
 
 
 class LLMEvaluator:
@@ -159,14 +183,20 @@ class LLMEvaluator:
         """The prompt with a placeholder `{{ name }}` for each input."""
         return prompt.fill(self._preamble, {name: f"{{{{ {name} }}}}" for name, _ in self.inputs})
 
-    def prompts(self, **inputs: Any) -> Iterator[str]:
-        """The prompts of the rows as they are sent.
+    def requests(self, **inputs: Any) -> list[Request]:
+        """What a run would ask of its generators, without what the store has of it; asks nothing and needs no key.
 
         Raises:
             InputError: as in `run`.
         """
-        batch = self._batch(inputs)
-        return map(batch.prompt, range(batch.n_rows))
+        noting = [_Noting(generator) for generator in self._generators]
+        store = self.options.store if self.options.store and Path(self.options.store).exists() else None
+        options = replace(self.options, store=store, budget_tokens=None, budget_requests=None)
+        run = Run(replace(self._batch(inputs), generators=noting), options, stop_on_failure=False)
+        run_in_thread(partial(run.finish, own_loop=True, progress_bar=False))
+        if run.fatal:
+            raise run.fatal
+        return [request for generator in noting for request in generator.requests]
 
     def run(self, **inputs: Any) -> dict[str, Any]:
         """Judges each row.
@@ -195,16 +225,22 @@ class LLMEvaluator:
             FatalError: the endpoint will answer nothing in this run: key, quota, model. Its `result` has what was
                 finished.
             RowError: a row cannot be judged, and `raise_on_failure` is set. Its `result` has what was finished.
+            InterruptedRun: a KeyboardInterrupt. Its `result` has what was finished.
         """
-        batch = self._batch(inputs)
+        run = Run(self._batch(inputs), self.options, stop_on_failure=self.raise_on_failure)
         self.warm_up()
-        return self._finished(inputs, run_in_thread(lambda: self._run(batch, own_loop=True)))
+        try:
+            run_in_thread(partial(run.finish, own_loop=True, progress_bar=self.progress_bar))
+        except KeyboardInterrupt:
+            raise InterruptedRun(self._result(inputs, run)) from None
+        return self._finished(inputs, run)
 
     async def run_async(self, **inputs: Any) -> dict[str, Any]:
         """As `run`, in the running event loop."""
-        batch = self._batch(inputs)
+        run = Run(self._batch(inputs), self.options, stop_on_failure=self.raise_on_failure)
         await self.warm_up_async()
-        return self._finished(inputs, await self._run(batch, own_loop=False))
+        await run.finish(own_loop=False, progress_bar=self.progress_bar)
+        return self._finished(inputs, run)
 
     def warm_up(self) -> None:
         """Has the generators prepare; an InputError says if the key's environment variable is not set."""
@@ -281,6 +317,17 @@ class LLMEvaluator:
             parameters["chat_generator"] = generator_from_dict(generator)
         return cls(**parameters)
 
+    def __eq__(self, other: object) -> bool:
+        if self is other or type(self) is not type(other):
+            return self is other
+        try:
+            return self.to_dict() == other.to_dict()
+        except ValueError:  # a generator that has no dict form equals itself alone
+            return False
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.instructions))
+
     # A kind of judge is made of these: how outputs are checked and scored, and how a row is shown.
 
     def _read(self, result: dict[str, Any]) -> tuple[dict[str, Any], float | None]:
@@ -316,10 +363,6 @@ class LLMEvaluator:
         n_rows = len(inputs[names[0]]) if names else 0
         return Batch(n_rows, prompt_of, read, self._generators, self._outputs.schema)
 
-    async def _run(self, batch: Batch, *, own_loop: bool) -> Run:
-        stop, bar = self.raise_on_failure, self.progress_bar
-        return await run_batch(batch, self.options, own_loop=own_loop, stop_on_failure=stop, progress_bar=bar)
-
     def _finished(self, inputs: Mapping[str, Any], run: Run) -> dict[str, Any]:
         result = self._result(inputs, run)
         failures = (
@@ -348,7 +391,7 @@ class LLMEvaluator:
             "status": ["error" if one.reason else "evaluated" for one in verdicts],
             "reason": [one.reason for one in verdicts],
             "detail": [one.detail for one in verdicts],
-            "usage": run.usage,
+            "usage": dict(run.usage),
         }
         n_scored = sum(one.reason is None for one in verdicts)
         if self._is_scored:
@@ -369,6 +412,19 @@ class LLMEvaluator:
 def _is_list(kind: Any) -> bool:
     origin: Any = get_origin(kind)
     return origin is list
+
+
+class _Noting:
+    """Takes down what its generator would be asked; to the store they are the same."""
+
+    def __init__(self, generator: Any) -> None:
+        self.requests: list[Request] = []
+        if hasattr(generator, "to_dict"):
+            self.to_dict = generator.to_dict
+
+    async def reply(self, request: Request) -> Reply:
+        self.requests.append(request)
+        raise CallError("it is not to be asked", "skipped")
 
 
 def _verdict(outcomes: Sequence[Outcome], *, binary: bool) -> Outcome:
@@ -447,25 +503,8 @@ class ContextRelevanceEvaluator(_AnswerJudge):
     _inputs: ClassVar = [("questions", list[str]), ("contexts", list[list[str]])]
     _keys: ClassVar = ["relevant_statements"]
     _examples: ClassVar = [
-        _example(
-            {"relevant_statements": ["The Eiffel Tower was completed in 1889."]},
-            questions="When was the Eiffel Tower completed?",
-            contexts=["The Eiffel Tower was completed in 1889."],
-        ),
-        _example(
-            {"relevant_statements": []},
-            questions="Who composed The Magic Flute?",
-            contexts=[
-                "Salzburg lies on the river Salzach.",
-                "The flute is a woodwind instrument without a reed.",
-                "Vienna has had an opera house since 1869.",
-            ],
-        ),
-        _example(
-            {"relevant_statements": ["The Danube is 2,850 km long."]},
-            questions="How long is the Danube?",
-            contexts=["The Danube is 2,850 km long. It flows through ten countries.", "The Rhine is shorter."],
-        ),
+        {"inputs": {"questions": question, "contexts": contexts}, "outputs": {"relevant_statements": relevant}}
+        for question, contexts, relevant, _, _ in _SCENES
     ]
     _is_binary = True
 
@@ -510,30 +549,11 @@ class FaithfulnessEvaluator(_AnswerJudge):
     _inputs: ClassVar = [("questions", list[str]), ("contexts", list[list[str]]), ("predicted_answers", list[str])]
     _keys: ClassVar = ["statements", "statement_scores"]
     _examples: ClassVar = [
-        _example(
-            {
-                "statements": ["The Eiffel Tower was completed in 1889.", "The Eiffel Tower stands in Paris."],
-                "statement_scores": [1, 1],
-            },
-            questions="When was the Eiffel Tower completed, and where does it stand?",
-            contexts=["The Eiffel Tower, completed in 1889, stands on the Champ de Mars in Paris."],
-            predicted_answers="It was completed in 1889 and stands in Paris.",
-        ),
-        _example(
-            {"statements": ["Mozart composed The Magic Flute."], "statement_scores": [0]},
-            questions="Who composed The Magic Flute?",
-            contexts=["Salzburg lies on the river Salzach."],
-            predicted_answers="Mozart",
-        ),
-        _example(
-            {
-                "statements": ["The Danube is 2,850 km long.", "The Danube is the longest river of Europe."],
-                "statement_scores": [1, 0],
-            },
-            questions="How long is the Danube?",
-            contexts=["The Danube is 2,850 km long."],
-            predicted_answers="The Danube is 2,850 km long and the longest river of Europe.",
-        ),
+        {
+            "inputs": {"questions": question, "contexts": contexts, "predicted_answers": answer},
+            "outputs": {"statements": list(scores), "statement_scores": list(scores.values())},
+        }
+        for question, contexts, _, answer, scores in _SCENES
     ]
 
     def __init__(

@@ -37,6 +37,14 @@ class RowError(StoppedError):
         self.row = row
 
 
+class InterruptedRun(KeyboardInterrupt):
+    """Ctrl-C in a run; `result` is the evaluator's, with the reason "skipped" for rows that were not judged."""
+
+    def __init__(self, result: dict[str, Any]) -> None:
+        super().__init__("the run was interrupted; what was finished is in this exception's result, and in the store")
+        self.result = result
+
+
 class InvalidOutputError(MetricsError):
     """A reply that cannot be read as the outputs that were asked for; the message states the fault."""
 

@@ -14,6 +14,7 @@ from llm_judges.failures import CallError, call_error
 from metrics_core.errors import InputError
 
 REPLY_LIMITS = ("max_completion_tokens", "max_tokens")  # what OpenAI's protocol calls it, now and before
+_PARTS = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +48,29 @@ class Reply:
         text: None where it said nothing.
         refusal: its words where it refused.
         meta: what came with the text, in Haystack's form: "model", "finish_reason", "usage" with token counts.
+
+    Raises:
+        InputError: any of them of another type.
     """
 
     text: str | None
     refusal: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for said in (self.text, self.refusal):
+            if not isinstance(said, (str, type(None))):
+                raise InputError(f"text and refusal of a Reply are str or None, got {said!r:.80}")
+        if not isinstance(self.meta, Mapping):
+            raise InputError(f"meta of a Reply is a mapping, got {self.meta!r:.80}")
+
     @property
     def usage(self) -> dict[str, int]:
-        """The token counts of `meta`; empty where the generator tells none."""
+        """The token counts of `meta`, with their total; empty where the generator tells none."""
         usage = self.meta.get("usage")
-        counts = usage.items() if isinstance(usage, Mapping) else ()
-        return {name: count for name, count in counts if isinstance(count, int)}
+        told = usage.items() if isinstance(usage, Mapping) else ()
+        counts = {name: count for name, count in told if isinstance(count, int)}
+        return counts and {"total_tokens": sum(counts.get(name, 0) for name in _PARTS)} | counts
 
 
 Call = Callable[[Request], Awaitable[Reply]]
@@ -89,19 +101,37 @@ async def connect(generator: Any, max_concurrency: int, *, own_loop: bool) -> As
             threads = ThreadPoolExecutor(max_concurrency, thread_name_prefix="llm-judges")
             # A call whose row has given up on it ends by itself
             stack.callback(threads.shutdown, wait=False, cancel_futures=True)
-            call = _haystack_call(
-                lambda **given: asyncio.get_running_loop().run_in_executor(threads, partial(generator.run, **given))
-            )
+            run = partial(_run_in_thread, threads, generator.run)
+            call = _haystack_call(run)
 
         async def understood(request: Request) -> Reply:
             try:
-                return await call(request)
+                reply = await call(request)
             except CallError:
                 raise
             except Exception as error:  # a generator of others raises anything; it costs one row
                 raise call_error(error) from error
+            except asyncio.CancelledError as error:
+                if (task := asyncio.current_task()) is None or task.cancelling():
+                    raise
+                raise CallError("the generator cancelled the call") from error
+            except (KeyboardInterrupt, SystemExit) as error:  # in a task it would end the loop before all is cleaned up
+                raise CallError(f"the generator raised {error!r}", fatal=True) from error
+            if not isinstance(reply, Reply):
+                raise CallError(f"the generator gave a {type(reply).__name__} in the place of a Reply")
+            return reply
 
         yield understood
+
+
+async def _run_in_thread(threads: ThreadPoolExecutor, run: Callable[..., Any], **given: Any) -> Any:
+    def call() -> Any:
+        try:
+            return run(**given)
+        except StopIteration as error:  # a future cannot carry it, and would be waited for without end
+            raise CallError("the generator raised StopIteration") from error
+
+    return await asyncio.get_running_loop().run_in_executor(threads, call)
 
 
 def _haystack_call(run: Callable[..., Awaitable[Any]]) -> Call:
@@ -115,10 +145,12 @@ def _haystack_call(run: Callable[..., Awaitable[Any]]) -> Call:
 
     async def call(request: Request) -> Reply:
         result = await run(messages=[says[message.role](message.text) for message in request.messages])
-        replies = result["replies"]
-        if not replies:
+        if not isinstance(result, Mapping) or not isinstance(result.get("replies"), Sequence):
+            raise CallError(f"the generator gave no {{'replies': [...]}}, but {result!r:.200}")
+        if not result["replies"]:
             raise CallError("the generator gave no reply", retry=True)
-        return Reply(replies[0].text, meta=dict(replies[0].meta or {}))
+        reply = result["replies"][0]
+        return Reply(reply.text, meta=dict(reply.meta or {}))
 
     return call
 
@@ -126,7 +158,7 @@ def _haystack_call(run: Callable[..., Awaitable[Any]]) -> Call:
 def reply_limit(generator: Any) -> int:
     """How many tokens a reply can have by the generator's `generation_kwargs` (ours and Haystack's); 0: unlimited."""
     parameters = getattr(generator, "generation_kwargs", None) or {}
-    return next((int(parameters[name]) for name in REPLY_LIMITS if parameters.get(name)), 0)
+    return next((limit for name in REPLY_LIMITS if isinstance(limit := parameters.get(name), int)), 0)
 
 
 def check_generator(generator: Any) -> None:

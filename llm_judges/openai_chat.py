@@ -6,9 +6,9 @@ import json
 import os
 import re
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from logging import getLogger
 from typing import Any
 
@@ -95,15 +95,15 @@ class OpenAIChatGenerator:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Call]:
-        """Opens a client in the running event loop, and closes it."""
-        openai = require("openai")
-        key = self._key()
-        http = openai.DefaultAsyncHttpx2Client(verify=_certificates(), timeout=self.timeout)
-        async with openai.AsyncOpenAI(api_key=key, base_url=self.api_base_url, http_client=http) as client:
-            yield _Session({"model": self.model} | self.generation_kwargs, client, http, key)
+        """Opens clients in the running event loop, and closes them."""
+        async with AsyncExitStack() as clients:
+            yield _Session(self, self._key(), clients)
 
     def _key(self) -> str:
-        return self._api_key if isinstance(self._api_key, str) else str(self._api_key.resolve_value())
+        key = str(self._api_key if isinstance(self._api_key, str) else self._api_key.resolve_value()).strip()
+        if not (key.isascii() and key.isprintable()):  # the client's own error would show it
+            raise InputError("api_key has characters that no header can carry")
+        return key
 
     def to_dict(self) -> dict[str, Any]:
         """{"type": …, "init_parameters": …}; of the key no more than the name of its variable."""
@@ -136,26 +136,33 @@ def _certificates() -> Any:
 class _Session:
     """A run's calls: what the server rejects in one is left out of the next."""
 
-    def __init__(self, parameters: Mapping[str, Any], client: Any, http: Any, key: str) -> None:
-        self._http = http
-        self._url = f"{client.base_url}chat/completions"
-        self._headers = {name: text for name, text in client.default_headers.items() if isinstance(text, str)}
-        self._headers["Authorization"] = f"Bearer {key}"
+    def __init__(self, chat: OpenAIChatGenerator, key: str, clients: AsyncExitStack) -> None:
+        openai, httpx2 = require("openai"), require("httpx2")
+        self._open = partial(openai.DefaultAsyncHttpx2Client, verify=_certificates(), timeout=chat.timeout)
+        self._clients = clients
+        self._idle: list[Any] = []
+        sdk = openai.AsyncOpenAI(api_key=key, base_url=chat.api_base_url, http_client=self._open())  # never opened
+        headers = {name: text for name, text in sdk.default_headers.items() if isinstance(text, str)}
+        self._request = partial(
+            httpx2.Request,
+            "POST",
+            httpx2.URL(f"{sdk.base_url}chat/completions"),
+            headers=httpx2.Headers(headers | {"Authorization": f"Bearer {key}"}),
+            extensions={"timeout": httpx2.Timeout(chat.timeout).as_dict()},
+        )
         self._key = key
-        self._parameters = {"response_format": _JSON_OBJECT, **parameters}
+        self._parameters = {"response_format": _JSON_OBJECT, "model": chat.model, **chat.generation_kwargs}
         self._rejected: set[str] = set()  # names of parameters, types of formats
 
     async def __call__(self, request: Request) -> Reply:
         messages = [{"role": message.role, "content": message.text} for message in request.messages]
         while True:
             asked = {"messages": messages} | self._accepted(request.schema)
-            # By the SDK's HTTP client, not its chat.completions.create: to check what is sent and to type what comes
-            # costs 2 ms of CPU a call, half of it all, and what comes must survive whatever it is. ASCII: a reply that
-            # is sent back may have lone surrogates.
-            response = await self._http.post(self._url, headers=self._headers, content=json.dumps(asked).encode())
+            # ASCII: a reply that is sent back may have lone surrogates
+            response = await self._post(json.dumps(asked).encode())
             data = _json(response.text)
             error = data.get("error") if isinstance(data, dict) else None
-            if response.status_code < 400 and error is None:
+            if response.status_code < 400 and not error:
                 return self._reply(data, response.text)
             stated = error if isinstance(error, dict) else {}
             failure = self._failure(response, stated)
@@ -165,6 +172,16 @@ class _Session:
             if rejected not in self._rejected:  # else by another of the calls that were under way together
                 _logger.warning("the server rejects %s; going on without", rejected)
                 self._rejected.add(rejected)
+
+    async def _post(self, body: bytes) -> Any:
+        # By the SDK's HTTP client, and not its chat.completions.create: to check what is sent and to type what comes
+        # takes more CPU than the rest of a call, and what comes must survive whatever it is. By a client for each call
+        # that is under way: one for all looks at all of its connections at each call.
+        http = self._idle.pop() if self._idle else await self._clients.enter_async_context(self._open())
+        try:
+            return await http.send(self._request(content=body))
+        finally:
+            self._idle.append(http)
 
     def _accepted(self, schema: Mapping[str, Any] | None) -> dict[str, Any]:
         """The parameters, with the strictest format, that have not been rejected so far."""
@@ -180,12 +197,10 @@ class _Session:
         try:
             choice = data["choices"][0]
             text, refusal = choice["message"].get("content"), choice["message"].get("refusal")
-            if isinstance(text, (str, type(None))):
-                meta = {"model": data.get("model"), "index": 0, "finish_reason": choice.get("finish_reason")}
-                return Reply(text, refusal, meta | {"usage": data.get("usage")})
-        except (KeyError, IndexError, TypeError, AttributeError):
-            pass
-        raise CallError(self._hide(f"the server sent no completion: {body[:200]!r}"), retry=True)
+            meta = {"model": data.get("model"), "index": 0, "finish_reason": choice.get("finish_reason")}
+            return Reply(text, refusal, meta | {"usage": data.get("usage")})
+        except (KeyError, IndexError, TypeError, AttributeError, InputError):
+            raise CallError(self._hide(f"the server sent no completion: {body[:200]!r}"), retry=True) from None
 
     def _failure(self, response: Any, stated: Mapping[str, Any]) -> CallError:
         status, code = response.status_code, stated.get("code")

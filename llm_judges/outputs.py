@@ -40,7 +40,7 @@ def json_object(text: str) -> dict[str, Any]:
 
 def _only_object(text: str) -> dict[str, Any]:
     _, thought, answer = text.partition("</think>")  # some servers swallow the opening tag
-    if text.startswith("<think>") and not thought:
+    if "<think>" in text and not thought:
         raise InvalidOutputError("it ends within <think>")
     text = answer if thought else text
     found: list[dict[str, Any]] = []

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from llm_judges.generator import Request
 from metrics_core.errors import InputError
 
 CHARACTERS_PER_TOKEN = 3  # low for English, so that a reservation is rather too large
@@ -62,6 +63,6 @@ def correction(fault: str) -> str:
     )
 
 
-def estimated_tokens(text: str) -> int:
-    """How many tokens a text may have."""
-    return len(text) // CHARACTERS_PER_TOKEN
+def estimated_tokens(request: Request) -> int:
+    """How many tokens a prompt may have."""
+    return sum(len(message.text) for message in request.messages) // CHARACTERS_PER_TOKEN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import isnan, nan, prod
 from numbers import Real
 from typing import Any, Literal, TypeAlias, get_args
@@ -19,6 +20,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
 _STATISTICS = ("accuracy", "kappa", "alpha")
+_INTERVAL = (0.025, 0.975)
 _CELLS_AT_ONCE = 2_000_000  # resampled labels in memory at a time: 16 MB each for a few arrays
 
 
@@ -35,8 +37,8 @@ class Agreement:
             (Cohen, Educational and Psychological Measurement 20, 1960; Psychological Bulletin 70, 1968).
         alpha: Krippendorff's alpha for the scale, at most 1, 0 at chance
             (Krippendorff, Content Analysis, 4th edition, chapter 12).
-        intervals: {"accuracy" | "kappa" | "alpha": (low, high)}: percentile bootstrap over rows. Resamples in which
-            a figure is undefined are left out of its interval. (nan, nan) with fewer than two rows or where the
+        intervals: {"accuracy" | "kappa" | "alpha": (low, high)}: 95%, percentile bootstrap over rows. Resamples in
+            which a figure is undefined are left out of its interval. (nan, nan) with fewer than two rows or where the
             figure is undefined. Rows that all agree give an interval of no width: they say nothing about the
             disagreements that more rows would show.
         disagreements: positions of the rows with different labels, in the order given; on the ordinal scale those
@@ -53,7 +55,6 @@ class Agreement:
     kappa: float
     alpha: float
     intervals: Mapping[str, tuple[float, float]]
-    confidence_level: float
     confusion: IntArray  # (n_labels, n_labels): rows what people said, columns what the judge said
     disagreements: tuple[int, ...]
 
@@ -64,7 +65,6 @@ def agreement(
     scale: Scale = "binary",
     *,
     labels: Iterable[Label] | None = None,
-    confidence_level: float = 0.95,
     n_resamples: int = 9_999,
     rng: int | np.random.Generator = 0,
 ) -> Agreement:
@@ -86,7 +86,6 @@ def agreement(
         labels: all labels there are, on the ordinal scale from the lowest to the highest. Unless given: 0 and 1 on
             the binary scale, else those that occur, in sorted order. A level of an ordinal scale that nobody used
             counts in the weights of kappa only if it is given here.
-        confidence_level: of the intervals, between 0 and 1.
         n_resamples: bootstrap resamples, at least 2; time grows with them and with the rows.
         rng: seed or generator of the bootstrap; the same seed gives the same intervals.
 
@@ -96,17 +95,14 @@ def agreement(
     """
     if scale not in get_args(Scale):
         raise InputError(f"scale must be one of {', '.join(map(repr, get_args(Scale)))}, got {scale!r}")
-    if not 0 < confidence_level < 1:
-        raise InputError(f"confidence_level must be between 0 and 1, got {confidence_level!r}")
     if n_resamples < 2:
         raise InputError(f"n_resamples must be at least 2, got {n_resamples!r}")
-    sides = {"judged": list(judged), "human": list(human)}
+    sides = {"judged": _scored("judged", judged), "human": _scored("human", human)}
     n_rows, n_human = map(len, sides.values())
     if n_rows != n_human:
         raise InputError(f"judged has {n_rows} rows and human {n_human}; they must pair up")
     known = _labels(sides, scale, labels)
-    code = {label: i for i, label in enumerate(known)}
-    judge_codes, human_codes = (_codes(name, values, code, scale) for name, values in sides.items())
+    judge_codes, human_codes = (_codes(name, values, known, scale) for name, values in sides.items())
     compared = np.flatnonzero((judge_codes >= 0) & (human_codes >= 0))
     judge_codes_compared, human_codes_compared = judge_codes[compared], human_codes[compared]
     cells = human_codes_compared * len(known) + judge_codes_compared
@@ -122,24 +118,24 @@ def agreement(
         n_human=int(np.count_nonzero(human_codes >= 0)),
         n_compared=compared.size,
         **dict(zip(_STATISTICS, map(float, statistics), strict=True)),
-        intervals=_intervals(cells, len(known), scale, confidence_level, n_resamples, rng),
-        confidence_level=confidence_level,
+        intervals=_intervals(cells, len(known), scale, n_resamples, rng),
         confusion=confusion,
         disagreements=tuple(compared[order[distances[order] > 0]].tolist()),
     )
 
 
-def _unscored(value: Any) -> bool:
-    return value is None or (isinstance(value, Real) and isnan(value))
+def _scored(name: str, values: Iterable[Any]) -> list[Any]:
+    """The labels, None where unscored."""
+    found = [None if isinstance(value, Real) and isnan(value) else value for value in values]
+    for row, value in enumerate(found):
+        if not isinstance(value, (str, Real, np.bool_, type(None))):
+            raise InputError(
+                f"{name}[{row}] is {value!r}; a label is a str, a bool or a number, or None or NaN where unscored"
+            )
+    return found
 
 
 def _labels(sides: Mapping[str, Sequence[Any]], scale: Scale, given: Iterable[Label] | None) -> tuple[Label, ...]:
-    for name, values in sides.items():
-        for row, value in enumerate(values):
-            if not _unscored(value) and not isinstance(value, (str, Real, np.bool_)):
-                raise InputError(
-                    f"{name}[{row}] is {value!r}; a label is a str, a bool or a number, or None or NaN where unscored"
-                )
     if given is not None:
         labels = tuple(given)
         if len(set(labels)) < max(len(labels), 2) or (scale == "binary" and len(labels) > 2):
@@ -147,7 +143,7 @@ def _labels(sides: Mapping[str, Sequence[Any]], scale: Scale, given: Iterable[La
         return labels
     if scale == "binary":
         return (0, 1)
-    occurring = [*dict.fromkeys(value for values in sides.values() for value in values if not _unscored(value))]
+    occurring = [label for label in dict.fromkeys(chain(*sides.values())) if label is not None]
     if scale == "ordinal" and (words := [label for label in occurring if isinstance(label, str)]):
         raise InputError(f"words such as {words[0]!r} have no order; give labels=, from the lowest to the highest")
     try:
@@ -156,17 +152,14 @@ def _labels(sides: Mapping[str, Sequence[Any]], scale: Scale, given: Iterable[La
         raise InputError(f"labels mix words and numbers: {occurring!r:.100}; use one of them") from None
 
 
-def _codes(name: str, values: Sequence[Any], code: Mapping[Label, int], scale: Scale) -> IntArray:
+def _codes(name: str, values: Sequence[Any], labels: tuple[Label, ...], scale: Scale) -> IntArray:
     """The position of each row's label among the labels, (n_rows,); -1 = unscored."""
-    codes = np.full(len(values), -1, np.int64)
+    codes: dict[Label | None, int] = {label: i for i, label in enumerate(labels)} | {None: -1}
     for row, value in enumerate(values):
-        if _unscored(value):
-            continue
-        if value not in code:
+        if value not in codes:
             hint = "; cut other scores into two first, and leave unscored rows None" if scale == "binary" else ""
-            raise InputError(f"{name}[{row}] is {value!r}, which is none of the labels {[*code]}{hint}")
-        codes[row] = code[value]
-    return codes
+            raise InputError(f"{name}[{row}] is {value!r}, which is none of the labels {[*labels]}{hint}")
+    return np.array([codes[value] for value in values], np.int64)
 
 
 def _confusion(cells: IntArray, n_labels: int) -> IntArray:
@@ -205,12 +198,7 @@ def _statistics(table: FloatArray, scale: Scale) -> FloatArray:
 
 
 def _intervals(
-    cells: IntArray,
-    n_labels: int,
-    scale: Scale,
-    confidence_level: float,
-    n_resamples: int,
-    rng: int | np.random.Generator,
+    cells: IntArray, n_labels: int, scale: Scale, n_resamples: int, rng: int | np.random.Generator
 ) -> dict[str, tuple[float, float]]:
     if cells.size < 2:
         return dict.fromkeys(_STATISTICS, (nan, nan))
@@ -232,10 +220,9 @@ def _intervals(
         rng=rng,
     ).bootstrap_distribution
     distributions = _statistics(np.moveaxis(resampled, -1, 0), scale)
-    tail = (1 - confidence_level) / 2
     intervals = {}
     for name, distribution in zip(_STATISTICS, distributions, strict=True):
         defined = distribution[~np.isnan(distribution)]
-        low, high = np.quantile(defined, (tail, 1 - tail)).tolist() if defined.size else (nan, nan)
+        low, high = np.quantile(defined, _INTERVAL).tolist() if defined.size else (nan, nan)
         intervals[name] = (low, high)
     return intervals

@@ -108,15 +108,17 @@ def values_of(rows: Sequence[Row], column: str, kind: Any = Any) -> list[Any]:
 
 def _literal(text: str, where: str) -> Any:
     text = text.strip()
-    for parse in (json.loads, ast.literal_eval):
-        with suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # all that they raise
-            value = parse(text)
-            break
-    else:
-        raise InputError(f"{where}: neither JSON nor a Python literal: {text!r:.100}")
-    # NumPy prints arrays without commas, and Python joins adjacent strings: ['a' 'b'] would be read as ['ab'].
-    tokens = [token.type for token in tokenize.generate_tokens(StringIO(text).readline)] if parse != json.loads else []
-    if (tokenize.STRING, tokenize.STRING) in pairwise(kind for kind in tokens if kind != tokenize.NL):
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    try:
+        value = ast.literal_eval(text)
+        tokens = [
+            token.type for token in tokenize.generate_tokens(StringIO(text).readline) if token.type != tokenize.NL
+        ]
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # all that they raise
+        raise InputError(f"{where}: neither JSON nor a Python literal: {text!r:.100}") from None
+    # NumPy prints arrays without commas, and Python joins adjacent strings: ['a' 'b'] would be read as ['ab']
+    if (tokenize.STRING, tokenize.STRING) in pairwise(tokens):
         raise InputError(f"{where}: strings without a comma between them, as NumPy prints arrays: {text!r:.100}")
     return value
 
@@ -136,24 +138,19 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
 
 
 def _read_csv(path: Path) -> Iterator[Row]:
+    limit = csv.field_size_limit(sys.maxsize)  # 128 KiB, which contexts reach; it is the process's
     with path.open(encoding="utf-8-sig", newline="") as stream:
-        lines = csv.reader(stream, strict=True)
-        limit = csv.field_size_limit(sys.maxsize)  # 128 KiB, which contexts reach; it is the process's
+        lines = csv.DictReader(stream, strict=True)
         try:
-            header = next(lines, [])
-            if not header:
-                raise FileFormatError(f"{path}: a header expected in its first line")
-            if repeated := {name for name in header if header.count(name) > 1}:
-                raise FileFormatError(f"{path}: the header names {sorted(repeated)} twice")
-            for cells in lines:
-                if len(cells) == len(header):
-                    yield dict(zip(header, cells, strict=True))
-                elif cells:
-                    raise FileFormatError(
-                        f"{path}, line {lines.line_num}: {len(header)} columns expected, got {len(cells)}"
-                    )
+            header = lines.fieldnames or []
+            if not header or len(set(header)) < len(header):
+                raise FileFormatError(f"{path}: a header of different names expected in its first line, got {header}")
+            for row in lines:
+                if None in row or None in row.values():  # cells beyond the header's, or too few
+                    raise FileFormatError(f"{path}, line {lines.reader.line_num}: {len(header)} columns expected")
+                yield row
         except csv.Error as error:
-            raise FileFormatError(f"{path}, line {lines.line_num}: {error}") from None
+            raise FileFormatError(f"{path}, line {lines.reader.line_num}: {error}") from None
         finally:
             csv.field_size_limit(limit)
 
@@ -172,13 +169,11 @@ def _read_parquet(path: Path) -> Iterator[Row]:
 
 
 def _without_nan(value: Any) -> Any:
-    if isinstance(value, float) and not isfinite(value):
-        return None
     if isinstance(value, dict):
         return {key: _without_nan(each) for key, each in value.items()}
     if isinstance(value, list):
         return [_without_nan(each) for each in value]
-    return value
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _temporary(path: Path) -> Path:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AsyncExitStack, suppress
-from contextvars import copy_context
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, fields
 from os import PathLike, fspath
 from typing import Any, TypeVar
@@ -22,8 +20,13 @@ T = TypeVar("T")
 
 _LONGEST_WAIT = 600.0  # seconds that a server may ask for; a daily quota must not hold a run until tomorrow
 _BACKOFF = {"timeout": None, "wait_initial": 0.5, "wait_max": 30.0, "wait_jitter": 0.5}
-_TRUNCATED = {"length", "max_tokens"}
+_CUT_OFF = {
+    "length": ("truncated", "the reply reached its limit of tokens"),
+    "max_tokens": ("truncated", "the reply reached its limit of tokens"),
+    "content_filter": ("content_filter", "the server's filter cut the reply"),
+}
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "requests", "stored")
+_LEAST = {"max_concurrency": 1, "max_retries": 0, "budget_tokens": 0, "budget_requests": 0, "samples": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +59,7 @@ class RunOptions:
     samples: int = 1
 
     def __post_init__(self) -> None:
-        lowest = {"max_concurrency": 1, "max_retries": 0, "budget_tokens": 0, "budget_requests": 0, "samples": 1}
-        for name, least in lowest.items():
+        for name, least in _LEAST.items():
             value = getattr(self, name)
             if value is None and name.startswith("budget"):
                 continue
@@ -100,15 +102,6 @@ class Batch:
     read: Callable[[str], tuple[dict[str, Any], float | None]]  # a reply's outputs and score, or an InvalidOutputError
     generators: Sequence[Any]  # all of them judge each row
     schema: Mapping[str, Any] | None  # that a reply must conform to
-
-
-@dataclass(slots=True)
-class Run:
-    """What a run came to."""
-
-    outcomes: list[list[Outcome]]  # of each row: the generators in order, the samples of each
-    usage: dict[str, int]  # tokens as the generators count them, "requests", and replies that the store had: "stored"
-    fatal: FatalError | None  # what stopped it
 
 
 class _Gate:
@@ -167,23 +160,83 @@ class _Endpoint:
     gate: _Gate = field(default_factory=_Gate)
 
 
-class _Judging:
-    """A run under way: what its workers share."""
+class Run:
+    """A batch that is run once; what it has come to can be read at any time, also after an interrupt.
 
-    def __init__(self, batch: Batch, options: RunOptions, endpoints: list[_Endpoint], store: Store | None) -> None:
+    Args:
+        batch: what is to be judged.
+        options: how.
+        stop_on_failure: begins no more rows once one could not be judged; calls under way are finished, since they are
+            paid for. A used-up budget is no such failure.
+
+    Attributes:
+        outcomes: of each row: the generators in order, the samples of each; "skipped" until there is another.
+        usage: tokens as the generators count them, "requests", and replies that the store had: "stored".
+        fatal: what stopped the run, if anything did.
+    """
+
+    def __init__(self, batch: Batch, options: RunOptions, *, stop_on_failure: bool) -> None:
         self._batch = batch
         self._options = options
-        self._endpoints = endpoints
-        self._store = store
+        self._stop_on_failure = stop_on_failure
+        self._per_row = len(batch.generators) * options.samples
+        self._todo = iter([(row, judge) for row in range(batch.n_rows) for judge in range(self._per_row)])
+        self._retrying = require("stamina").AsyncRetryingCaller(attempts=options.max_retries + 1, **_BACKOFF).on(_retry)
         self._budget = _Budget(options.budget_tokens, options.budget_requests)
-        self._retrying = require("stamina").retry_context
+        self._endpoints: list[_Endpoint] = []
+        self._store: Store | None = None
+        self._n_failed = 0
+        self.outcomes = [[_SKIPPED] * self._per_row for _ in range(batch.n_rows)]
         self.usage = Counter(dict.fromkeys(_COUNTS, 0))
+        self.fatal: FatalError | None = None
 
-    async def judge(self, row: int, judge: int) -> Outcome:
+    async def finish(self, *, own_loop: bool, progress_bar: bool) -> None:
+        """Judges all rows, or as many as there is a budget for.
+
+        Args:
+            own_loop: whether the running event loop ends with the run.
+            progress_bar: shows rows, failures and tokens on standard error.
+        """
+        total, unit = len(self.outcomes) * self._per_row, "row" if self._per_row == 1 else "judgement"
+        async with AsyncExitStack() as stack:
+            await self._open(stack, own_loop)
+            bar = stack.enter_context(require("tqdm").tqdm(total=total, unit=unit, disable=not progress_bar))
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(min(self._options.max_concurrency, total)):
+                        group.create_task(self._work(bar))
+            except BaseExceptionGroup as stopped:
+                first = stopped.exceptions[0]
+                if not isinstance(first, FatalError):
+                    raise first from None
+                self.fatal = first
+
+    async def _open(self, stack: AsyncExitStack, own_loop: bool) -> None:
+        options, generators = self._options, self._batch.generators
+        identities = [""] * len(generators)
+        if options.store is not None:
+            self._store = stack.enter_context(Store(options.store))
+            identities = [generator_identity(generator, options.store_identity) for generator in generators]
+            if len(set(identities)) < len(identities):
+                raise InputError("two generators are the same to the store; samples= asks one several times")
+        for generator, identity in zip(generators, identities, strict=True):
+            call = await stack.enter_async_context(connect(generator, options.max_concurrency, own_loop=own_loop))
+            self._endpoints.append(_Endpoint(call, identity, reply_limit(generator)))
+
+    async def _work(self, bar: Any) -> None:
+        for row, judge in self._todo:
+            outcome = self.outcomes[row][judge] = await self._judge(row, judge)
+            self._n_failed += outcome.failed
+            if self._n_failed and self._stop_on_failure:
+                return
+            bar.set_postfix(failed=self._n_failed, tokens=self.usage["total_tokens"], refresh=False)
+            bar.update()
+            await asyncio.sleep(0)  # lets a cancellation in where no reply has to be waited for
+
+    async def _judge(self, row: int, judge: int) -> Outcome:
         """One judgement: asks, and once again where the reply cannot be read."""
         generator, sample = divmod(judge, self._options.samples)
-        endpoint = self._endpoints[generator]
-        seconds = self._options.timeout
+        endpoint, seconds = self._endpoints[generator], self._options.timeout
         deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
         messages = [Message("user", self._batch.prompt(row))]
         try:
@@ -206,10 +259,9 @@ class _Judging:
 
     def _read(self, reply: Reply) -> Outcome:
         meta, finish_reason = reply.meta or None, reply.meta.get("finish_reason")
-        if finish_reason in _TRUNCATED:
-            return Outcome(reason="truncated", detail="the reply reached its limit of tokens", meta=meta)
-        if finish_reason == "content_filter":
-            return Outcome(reason="content_filter", detail="the server's filter cut the reply", meta=meta)
+        if isinstance(finish_reason, str) and finish_reason in _CUT_OFF:
+            reason, detail = _CUT_OFF[finish_reason]
+            return Outcome(reason=reason, detail=detail, meta=meta)
         if reply.refusal or reply.text is None:
             return Outcome(reason="refused", detail=reply.refusal or "the reply has no text", meta=meta)
         try:
@@ -219,30 +271,20 @@ class _Judging:
 
     async def _ask(self, endpoint: _Endpoint, request: Request, attempt: int, deadline: float | None) -> Reply:
         """The reply, from the store or from the generator."""
-        key = request_key(request, endpoint.identity) if self._store else ""
-        if self._store and (stored := self._store.get(key)):
+        reply: Reply
+        if self._store is None:
+            reply = await self._retrying(self._call, endpoint, request, deadline)
+            return reply
+        key = request_key(request, endpoint.identity)
+        if stored := self._store.get(key):
             self.usage["stored"] += 1
             return stored
-        try:
-            reply = await self._call(endpoint, request, deadline)
-        except CallError as error:  # stamina costs 0.4 ms of CPU a call, so that it is only asked once one has failed
-            reply = await self._retried(error, endpoint, request, deadline)
-        return self._store.put(key, reply, attempt) if self._store else reply
-
-    async def _retried(
-        self, failed: CallError | None, endpoint: _Endpoint, request: Request, deadline: float | None
-    ) -> Reply:
-        reply: Reply
-        async for trial in self._retrying(on=_retry, attempts=self._options.max_retries + 1, **_BACKOFF):
-            with trial:
-                if failed is not None:
-                    first, failed = failed, None
-                    raise first
-                reply = await self._call(endpoint, request, deadline)
-        return reply
+        reply = await self._retrying(self._call, endpoint, request, deadline)
+        return self._store.put(key, reply, attempt)
 
     async def _call(self, endpoint: _Endpoint, request: Request, deadline: float | None) -> Reply:
-        reserved = endpoint.reply_limit + sum(prompt.estimated_tokens(message.text) for message in request.messages)
+        """One call, when the endpoint is ready, within the budget."""
+        reserved = endpoint.reply_limit + prompt.estimated_tokens(request)
         await endpoint.gate.wait(deadline)
         await self._budget.reserve(reserved)
         used = 0
@@ -251,7 +293,7 @@ class _Judging:
             self.usage["requests"] += 1
             reply = await endpoint.call(request)
             self.usage.update(reply.usage)
-            used = _total(reply.usage) or reserved
+            used = reply.usage.get("total_tokens") or reserved
         except CallError as error:
             if error.retry_after is not None:
                 endpoint.gate.hold(error.retry_after)
@@ -268,83 +310,11 @@ def _retry(error: Exception) -> bool | float:
     return 0.0 if error.retry_after is not None else True
 
 
-def _total(counts: Mapping[str, int]) -> int:
-    names = ("prompt_tokens", "completion_tokens", "input_tokens", "output_tokens")
-    return counts.get("total_tokens") or sum(counts.get(name, 0) for name in names)
-
-
-async def run_batch(
-    batch: Batch, options: RunOptions, *, own_loop: bool, stop_on_failure: bool, progress_bar: bool
-) -> Run:
-    """Judges all rows; rows that were not reached have the reason "skipped".
-
-    Args:
-        batch: what is to be judged.
-        options: how.
-        own_loop: whether the running event loop ends with the run.
-        stop_on_failure: begins no more rows once one could not be judged; calls under way are finished, since they are
-            paid for. A used-up budget is no such failure.
-        progress_bar: shows one on standard error.
-    """
-    per_row = len(batch.generators) * options.samples
-    outcomes = [[_SKIPPED] * per_row for _ in range(batch.n_rows)]
-    todo = iter([(row, judge) for row in range(batch.n_rows) for judge in range(per_row)])
-    total, unit = batch.n_rows * per_row, "row" if per_row == 1 else "judgement"
-    failed = 0
-    fatal: FatalError | None = None
-    async with AsyncExitStack() as stack:
-        store: Store | None = None
-        identities = [""] * len(batch.generators)
-        if options.store is not None:
-            store = stack.enter_context(Store(options.store))
-            identities = [generator_identity(generator, options.store_identity) for generator in batch.generators]
-            if len(set(identities)) < len(identities):
-                raise InputError("two generators of a panel are the same to the store; samples= asks one several times")
-        endpoints = []
-        for generator, identity in zip(batch.generators, identities, strict=True):
-            call = await stack.enter_async_context(connect(generator, options.max_concurrency, own_loop=own_loop))
-            endpoints.append(_Endpoint(call, identity, reply_limit(generator)))
-        judging = _Judging(batch, options, endpoints, store)
-        bar = stack.enter_context(require("tqdm").tqdm(total=total, unit=unit, disable=not progress_bar))
-
-        async def work() -> None:
-            nonlocal failed
-            for row, judge in todo:
-                outcome = outcomes[row][judge] = await judging.judge(row, judge)
-                failed += outcome.failed
-                if stop_on_failure and failed:
-                    return
-                bar.set_postfix(failed=failed, tokens=judging.usage["total_tokens"], refresh=False)
-                bar.update()
-                await asyncio.sleep(0)  # lets a cancellation in where no reply has to be waited for
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(options.max_concurrency, total)):
-                    group.create_task(work())
-        except* FatalError as stopped:
-            fatal = next(error for error in stopped.exceptions if isinstance(error, FatalError))
-    return Run(outcomes, dict(judging.usage), fatal)
-
-
 def run_in_thread(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Runs a coroutine to its end in an event loop of its own, whether or not one is running here.
 
     An interrupt cancels it, and is raised when it has cleaned up.
     """
-    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = Future()
-
-    async def supervised() -> T:
-        started.set_result((asyncio.get_running_loop(), asyncio.current_task()))
-        return await main()
-
-    with ThreadPoolExecutor(1, thread_name_prefix="llm-judges") as thread:
-        result = thread.submit(copy_context().run, lambda: asyncio.run(supervised()))
-        try:
-            return result.result()
-        except KeyboardInterrupt:
-            loop, task = started.result()
-            if task is not None:
-                with suppress(RuntimeError):  # the loop has just ended by itself
-                    loop.call_soon_threadsafe(task.cancel)
-            raise
+    with require("anyio.from_thread").start_blocking_portal() as portal:
+        result: T = portal.call(main)
+        return result

@@ -7,7 +7,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from os import PathLike, fspath
 from typing import Any, Self
 
@@ -36,17 +36,16 @@ class Store:
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self._path = fspath(path)
-        try:
-            self._database = sqlite3.connect(self._path, timeout=60, isolation_level=None)
+        with ExitStack() as opened:
             try:
+                self._database = sqlite3.connect(self._path, timeout=60, isolation_level=None)
+                opened.callback(self._database.close)
                 self._database.execute("PRAGMA journal_mode = WAL")
                 self._database.execute("PRAGMA synchronous = NORMAL")  # in WAL: no fsync a reply, never a torn file
                 self._database.execute(_TABLE)
-            except sqlite3.DatabaseError:
-                self._database.close()
-                raise
-        except sqlite3.DatabaseError as error:
-            raise InputError(f"{self._path} cannot be used as a store: {error}") from error
+            except sqlite3.Error as error:
+                raise InputError(f"{self._path} cannot be used as a store: {error}") from error
+            opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -58,7 +57,7 @@ class Store:
         """The reply to that request, if it has been paid for."""
         with self._or_stop():
             found = self._database.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
-        return Reply(**json.loads(found[0])) if found else None
+            return Reply(**json.loads(found[0])) if found else None
 
     def put(self, key: str, reply: Reply, attempt: int) -> Reply:
         """Keeps a reply, and gives back the one that counts: the first, where another run was faster."""
@@ -73,7 +72,8 @@ class Store:
     def _or_stop(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:  # a full disk, a file that was taken away: going on would lose what is paid for
+        # A full disk, a file that was taken away or holds something else: going on would lose what is paid for
+        except (sqlite3.Error, ValueError, TypeError) as error:
             raise FatalError(f"the run stopped: the store {self._path} failed: {error}") from error
 
 

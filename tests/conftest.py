@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -66,3 +68,25 @@ def tiny(needs_sas: None, tmp_path_factory: pytest.TempPathFactory) -> SimpleNam
         unnamed=str(tiny_models.save_cross_encoder(folder / "unnamed", 1, architectures=False)),
         static=str(tiny_models.save_static(folder / "static")),
     )
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run_main(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs a command line's `main` with arguments in this process, without the terminal's settings."""
+    for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(main: Callable[[list[str]], int], *arguments: object) -> Result:
+        code = main([str(each) for each in arguments])
+        return Result(code, *capsys.readouterr())
+
+    return run

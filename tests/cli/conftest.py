@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +10,6 @@ import pytest
 from metrics_core.cli import main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 QRELS = """\
@@ -35,23 +34,9 @@ q10 Q0 e 1 1 second
 """
 
 
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-
 @pytest.fixture
-def cli(capsys, monkeypatch) -> Callable[..., Result]:
-    for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
-
-    def run(*arguments: object) -> Result:
-        code = main([str(each) for each in arguments])
-        return Result(code, *capsys.readouterr())
-
-    return run
+def cli(run_main):
+    return partial(run_main, main)
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ class Server:
         self._max_requests = max_requests
         self._max_seconds = max_seconds
         self._keep = keep
-        self._connections: set[asyncio.StreamWriter] = set()
+        self._connections: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
         self._started: Future[tuple[int, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
@@ -117,19 +117,21 @@ class Server:
         except TimeoutError:
             pass
         server.close()
-        for connection in list(self._connections):
+        for connection, handler in list(self._connections.items()):
             connection.transport.abort()
-        await asyncio.sleep(0)
+            handler.cancel()
+        await asyncio.gather(*self._connections.values(), return_exceptions=True)
+        await asyncio.sleep(0)  # the transports close
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._connections.add(writer)
+        self._connections[writer] = asyncio.current_task()
         try:
             while await self._exchange(reader, writer):
                 pass
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
-            self._connections.discard(writer)
+            del self._connections[writer]
             writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

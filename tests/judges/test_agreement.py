@@ -198,7 +198,6 @@ def test_one_row_has_figures_and_no_interval():
             "labels must be two or more different ones, on the binary scale two, got (1, 1)",
         ),
         ([1], [1], {"scale": "interval"}, "scale must be one of 'binary', 'nominal', 'ordinal', got 'interval'"),
-        ([1], [1], {"confidence_level": 95}, "confidence_level must be between 0 and 1, got 95"),
         ([1], [1], {"n_resamples": 1}, "n_resamples must be at least 2, got 1"),
     ],
 )
@@ -229,7 +228,7 @@ def test_intervals_are_scipys_over_pairs_of_rows():
     random = np.random.default_rng(5)
     human = random.integers(0, 2, 60)
     judged = np.where(random.random(60) < 0.8, human, 1 - human)
-    result = agreement(judged, human, n_resamples=N_RESAMPLES, confidence_level=0.9, rng=11)
+    result = agreement(judged, human, n_resamples=N_RESAMPLES, rng=11)
     for name, statistic in (("accuracy", metrics.accuracy_score), ("kappa", metrics.cohen_kappa_score)):
         expected = bootstrap(
             (human, judged),
@@ -238,7 +237,6 @@ def test_intervals_are_scipys_over_pairs_of_rows():
             paired=True,
             vectorized=False,
             method="percentile",
-            confidence_level=0.9,
             rng=11,
         ).confidence_interval
         assert result.intervals[name] == pytest.approx((expected.low, expected.high))

@@ -91,6 +91,7 @@ def test_the_object_is_read_wherever_it_stands(text):
         ('[{"ok": 1}]', "list"),
         ('{"why": {"ok": 1}', "broken"),
         ("<think>it is", "<think>"),
+        ('Well. <think>perhaps {"ok": 1}', "<think>"),
         ("", "empty"),
         ('{"other": 1}', "lacks"),
         ("[" * 100_000, "no JSON object"),
@@ -269,7 +270,8 @@ def test_templates_in_instructions_and_examples_are_text():
         progress_bar=False,
         chat_generator=evaluator._chat_generator,
     )
-    (prompt,) = evaluator.prompts(texts=["t"])
+    (request,) = evaluator.requests(texts=["t"])
+    prompt = request.messages[0].text
     assert "Is {{ 7*7 }} or {% if x %} {{ well?" in prompt
     assert '{"texts": "{{ texts }} ü"}' in prompt
     assert prompt.endswith('Inputs:\n{"texts": "t"}\nOutputs:\n')

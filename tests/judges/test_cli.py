@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,22 +25,10 @@ ROOT = Path(__file__).resolve().parents[2]
 KEY = "sk-of-the-environment-42"
 
 
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-
 @pytest.fixture
-def cli(capsys, monkeypatch) -> Callable[..., Result]:
+def cli(run_main, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-    def run(*arguments: object) -> Result:
-        code = main([str(each) for each in arguments])
-        return Result(code, *capsys.readouterr())
-
-    return run
+    return partial(run_main, main)
 
 
 @pytest.fixture
@@ -191,6 +179,29 @@ def test_a_dry_run_asks_nothing_and_needs_no_key(cli, folder, monkeypatch):
     estimate = int(re.search(r"about ([\d,]+)", tokens)[1].replace(",", ""))
     assert estimate == pytest.approx(6 * len(prompt) / 3, rel=0.02)
     assert sorted(path.name for path in folder.iterdir()) == ["rows.jsonl"]
+
+
+def test_a_dry_run_counts_only_what_the_store_lacks(cli, folder):
+    with Server(by_row(HALF, fails(400), HALF)) as server:
+        options = ("--base-url", server.url, "--store", "run.db", "--concurrency", 1)
+        cli("faithfulness", "rows.jsonl", *options, "-o", "judged.jsonl")
+        n_asked = len(server.requests)
+        result = cli("faithfulness", "rows.jsonl", *options, "--dry-run", "--budget-tokens", 1)
+        assert len(server.requests) == n_asked
+        assert '"question <1>"' in result.out
+        assert "rows: 3\nrequests: 1\n" in result.out
+        server._script = lambda _: HALF
+        cli("faithfulness", "rows.jsonl", *options, "-o", "judged.jsonl")
+        result = cli("faithfulness", "rows.jsonl", *options, "--dry-run")
+    assert result.out == "rows: 3\nrequests: 0\nprompt tokens: about 0 (3 characters each), and the replies'\n"
+
+
+def test_a_row_has_as_many_seconds_as_it_is_given(cli, folder):
+    slow = says(verdict(1), delay=30)
+    with Server(by_row(HALF, slow, HALF)) as server:
+        result = cli("faithfulness", "rows.jsonl", "--base-url", server.url, "--timeout", 0.5)
+    assert result.code == 1
+    assert [json.loads(line)["reason"] for line in result.out.splitlines()] == [None, "timeout", None]
 
 
 def test_a_limit_is_the_first_rows(cli, folder):
@@ -437,7 +448,9 @@ def test_ctrl_c_ends_with_130_and_keeps_what_is_done(folder):
             time.sleep(0.005)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
-        assert (process.returncode, out) == (130, "")
+        assert process.returncode == 130
+        assert [json.loads(line)["reason"] for line in out.splitlines()] == [None] * 3 + ["skipped"] * 7
+        assert "3 of 10 rows scored" in err
         assert "Traceback" not in err
         server.requests.clear()
         server._script = lambda _: says(verdict(1))
@@ -468,7 +481,7 @@ def test_a_reader_that_leaves_gets_no_traceback(folder):
         process = start(folder, "faithfulness", "rows.jsonl", "--base-url", server.url, stdout=writing)
         os.close(writing)
         _, err = process.communicate(timeout=60)
-    assert process.returncode == 141
+    assert process.returncode == 1
     assert "Error" not in err
 
 

@@ -91,7 +91,8 @@ def test_a_whole_number_is_an_integer_however_it_is_written(outputs):
 
 
 def test_the_schema_is_shown_and_examples_may_be_left_out():
-    (prompt,) = judge().prompts(texts=["t"])
+    (request,) = judge().requests(texts=["t"])
+    prompt = request.messages[0].text
     assert "in a sentence, before the rating" in prompt
     assert '["reason", "rating", "grade", "kind", "points", "others"]' in prompt
     assert "Examples" not in prompt
