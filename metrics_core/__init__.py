@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         register_metric as register_metric,
     )
     from metrics_core.policies import Policies as Policies
+    from metrics_core.results import EvaluationRunResult as EvaluationRunResult
     from metrics_core.scores import Scores as Scores
     from metrics_core.sources.arrays import IdArrays as IdArrays
     from metrics_core.trec import (
@@ -68,6 +69,7 @@ _HOMES = {
     ),
     "metrics": ("Metric", "Parameter", "metric_names", "parse", "parse_all", "register_metric"),
     "policies": ("Policies",),
+    "results": ("EvaluationRunResult",),
     "scores": ("Scores",),
     "sources.arrays": ("IdArrays",),
     "trec": ("Qrels", "Run", "read_qrels", "read_run", "write_qrels", "write_run"),
