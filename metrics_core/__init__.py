@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         InputError as InputError,
         MetricNameError as MetricNameError,
         MetricsError as MetricsError,
+        ModelError as ModelError,
         PolicyError as PolicyError,
     )
     from metrics_core.evaluation import evaluate as evaluate, pack as pack
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         DocumentNDCGEvaluator as DocumentNDCGEvaluator,
         DocumentRecallEvaluator as DocumentRecallEvaluator,
         RecallMode as RecallMode,
+        SASEvaluator as SASEvaluator,
     )
     from metrics_core.metrics import (
         Metric as Metric,
@@ -41,6 +43,12 @@ if TYPE_CHECKING:
     from metrics_core.policies import Policies as Policies
     from metrics_core.results import EvaluationRunResult as EvaluationRunResult
     from metrics_core.scores import Scores as Scores
+    from metrics_core.similarity import (
+        DatasetSimilarity as DatasetSimilarity,
+        Similarity as Similarity,
+        answer_similarity as answer_similarity,
+        sas_dataset as sas_dataset,
+    )
     from metrics_core.sources.arrays import IdArrays as IdArrays
     from metrics_core.trec import (
         Qrels as Qrels,
@@ -57,7 +65,7 @@ _HOMES = {
     "aggregate": ("Aggregate",),
     "batch": ("RankedBatch",),
     "documents": ("Document",),
-    "errors": ("FileFormatError", "InputError", "MetricNameError", "MetricsError", "PolicyError"),
+    "errors": ("FileFormatError", "InputError", "MetricNameError", "MetricsError", "ModelError", "PolicyError"),
     "evaluation": ("evaluate", "pack"),
     "evaluators": (
         "AnswerExactMatchEvaluator",
@@ -68,11 +76,13 @@ _HOMES = {
         "DocumentNDCGEvaluator",
         "DocumentRecallEvaluator",
         "RecallMode",
+        "SASEvaluator",
     ),
     "metrics": ("Metric", "Parameter", "metric_names", "parse", "parse_all", "register_metric"),
     "policies": ("Policies",),
     "results": ("EvaluationRunResult",),
     "scores": ("Scores",),
+    "similarity": ("DatasetSimilarity", "Similarity", "answer_similarity", "sas_dataset"),
     "sources.arrays": ("IdArrays",),
     "trec": ("Qrels", "Run", "read_qrels", "read_run", "write_qrels", "write_run"),
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from metrics_core.errors import InputError
-from metrics_core.lists import is_list, paired
+from metrics_core.lists import is_list, paired, row_number
 
 GroundTruthAnswers: TypeAlias = Sequence[str | Sequence[str]]
 Normalize: TypeAlias = Literal["squad"] | None
@@ -58,9 +58,16 @@ def token_f1(gold: str, predicted: str) -> float:
 
 
 def gold_answers(
-    ground_truth_answers: GroundTruthAnswers, predicted_answers: Sequence[str]
+    ground_truth_answers: GroundTruthAnswers,
+    predicted_answers: Sequence[str],
+    where: Callable[[int], str] = row_number,
 ) -> tuple[list[Sequence[str]], Sequence[str]]:
     """The gold answers of each question, as a list even where there is one, and the predicted answer of each.
+
+    Args:
+        ground_truth_answers: the gold answer of each question, or a list of them.
+        predicted_answers: the predicted answer of each question.
+        where: names a question in messages, by its position.
 
     Raises:
         InputError: sides that are empty, do not pair up or are no lists, an answer that is no string, a question
@@ -72,11 +79,11 @@ def gold_answers(
     golds: list[Sequence[str]] = []
     for row, (truth, predicted) in enumerate(zip(truths, predictions, strict=True)):
         if not isinstance(predicted, str):
-            raise InputError(f"predicted_answers must be strings, got {predicted!r} in row {row}")
+            raise InputError(f"predicted_answers must be strings, got {predicted!r} in {where(row)}")
         gold = [truth] if isinstance(truth, str) else truth
         if not is_list(gold) or not all(isinstance(answer, str) for answer in gold):
-            raise InputError(f"ground_truth_answers must be strings or lists of strings, got {truth!r} in row {row}")
+            raise InputError(f"ground_truth_answers must be strings or lists of strings, got {truth!r} in {where(row)}")
         if len(gold) == 0:
-            raise InputError(f"ground_truth_answers has no answer in row {row}")
+            raise InputError(f"ground_truth_answers has no answer in {where(row)}")
         golds.append(list(gold))
     return golds, predictions

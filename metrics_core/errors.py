@@ -21,3 +21,7 @@ class MetricNameError(MetricsError):
 
 class PolicyError(MetricsError):
     """A policy that does not exist, or that cannot apply to the data at hand."""
+
+
+class ModelError(MetricsError):
+    """A model that cannot be had or used, or that gave what is no score."""

@@ -18,11 +18,17 @@ def is_list(value: object) -> bool:
     )
 
 
-def paired(of: str, **sides: Any) -> list[Sequence[Any]]:
+def row_number(position: int) -> str:
+    """How messages name a question of which only the position is known, from 0."""
+    return f"row {position}"
+
+
+def paired(of: str, *, may_be_empty: bool = False, **sides: Any) -> list[Sequence[Any]]:
     """The sides as sequences, also where they came as arrays or columns of a data frame.
 
     Args:
         of: what each side is a list of, one a question.
+        may_be_empty: whether there may be no question at all.
         sides: by the names of the arguments.
 
     Raises:
@@ -31,12 +37,17 @@ def paired(of: str, **sides: Any) -> list[Sequence[Any]]:
     for name, side in sides.items():
         if not is_list(side):
             raise InputError(f"{name} must be a list of {of}, one a question, got {side!r:.80}")
-    lists = {name: side if isinstance(side, Sequence) else list(side) for name, side in sides.items()}
+    lists = {name: side if isinstance(side, Sequence) else _python_list(side) for name, side in sides.items()}
     for name, side in lists.items():
-        if not side:
+        if not side and not may_be_empty:
             raise InputError(f"{name} must not be empty")
     lengths = {name: len(side) for name, side in lists.items()}
     if len(set(lengths.values())) > 1:
         has = " and ".join(f"{name} has {n} questions" for name, n in lengths.items())
         raise InputError(f"{has}; they must pair up")
     return list(lists.values())
+
+
+def _python_list(side: Any) -> list[Any]:
+    # Arrow's arrays iterate over scalars of their own.
+    return list(side.to_pylist() if hasattr(side, "to_pylist") else side)

@@ -12,6 +12,7 @@ from metrics_core.cli.demo import demo_command
 from metrics_core.cli.evaluate import evaluate_command
 from metrics_core.cli.metrics import metrics_command
 from metrics_core.cli.options import for_command_line
+from metrics_core.cli.sas import sas_command
 from metrics_core.errors import MetricsError
 
 _PROGRAM = "metrics-core"
@@ -44,7 +45,7 @@ def commands(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _command in (evaluate_command, metrics_command, demo_command):
+for _command in (evaluate_command, sas_command, metrics_command, demo_command):
     commands.add_command(_command)
 
 

@@ -7,6 +7,7 @@ from metrics_core.evaluators.document_metrics import DocumentMetricsEvaluator
 from metrics_core.evaluators.document_mrr import DocumentMRREvaluator
 from metrics_core.evaluators.document_ndcg import DocumentNDCGEvaluator
 from metrics_core.evaluators.document_recall import DocumentRecallEvaluator, RecallMode
+from metrics_core.evaluators.sas import SASEvaluator
 
 __all__ = [
     "AnswerExactMatchEvaluator",
@@ -17,4 +18,5 @@ __all__ = [
     "DocumentNDCGEvaluator",
     "DocumentRecallEvaluator",
     "RecallMode",
+    "SASEvaluator",
 ]

@@ -34,10 +34,14 @@ class Evaluator:
         return cls(**parameters)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.to_dict() == other.to_dict()
+        return (
+            isinstance(other, Evaluator)
+            and type(self) is type(other)
+            and self._init_parameters() == other._init_parameters()
+        )
 
     def __hash__(self) -> int:
-        return hash(tuple(map(str, self.to_dict()["init_parameters"].items())))
+        return hash(tuple(map(str, self._init_parameters().items())))
 
     def __repr__(self) -> str:
         parameters = ", ".join(f"{name}={value!r}" for name, value in self._init_parameters().items())

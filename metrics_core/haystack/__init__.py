@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from metrics_core.haystack.faithfulness import FaithfulnessEvaluator as FaithfulnessEvaluator
     from metrics_core.haystack.llm_evaluator import LLMEvaluator as LLMEvaluator
+    from metrics_core.haystack.sas_evaluator import SASEvaluator as SASEvaluator
 
 _HOMES = {
     "AnswerExactMatchEvaluator": "answer_exact_match",
@@ -50,6 +51,7 @@ _HOMES = {
     "FaithfulnessEvaluator": "faithfulness",
     "LLMEvaluator": "llm_evaluator",
     "RecallMode": "document_recall",
+    "SASEvaluator": "sas_evaluator",
 }
 
 __all__ = list(_HOMES)  # computed from the one list of names

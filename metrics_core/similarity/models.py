@@ -1,0 +1,283 @@
+"""Models of sentence-transformers: which kind a model is, loading it, and what its batches of texts give."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrics_core.errors import InputError, ModelError
+from metrics_core.similarity.settings import HUB_TOKEN, Settings
+
+Item: TypeAlias = str | tuple[str, str]
+"""What a model reads at once: a text, or a (prediction, ground truth) pair."""
+
+_CLASS_OF_KIND = {"bi": "SentenceTransformer", "cross": "CrossEncoder"}
+_CHARACTERS_A_TOKEN = 3  # of models whose tokenizer cannot be asked; only the cutting of batches depends on it
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A loaded model.
+
+    `read` gives a row an item: of a bi-encoder the embedding, of length 1; of a cross-encoder the score alone.
+    """
+
+    loaded: Any  # SentenceTransformer | CrossEncoder
+    kind: Literal["bi", "cross"]
+    devices: tuple[str, ...]  # where it computes; of several, each in a process of its own
+    truncate_dim: int | None
+    label: int | None  # of a cross-encoder with several labels
+
+    @property
+    def dtype(self) -> str:
+        """Of the weights, such as "float32"."""
+        return str(next(self.loaded.parameters()).dtype).removeprefix("torch.")
+
+    @property
+    def max_tokens(self) -> int | None:
+        """How many tokens it reads of an item; None: all."""
+        limit = self.loaded.max_seq_length
+        return int(limit) if limit is not None and isfinite(limit) and limit < 10**9 else None
+
+    def n_tokens(self, items: Sequence[Item], prompt: str | None) -> tuple[NDArray[np.int64], bool]:
+        """(n_items,) how many tokens the items have, uncut; and whether they were counted rather than guessed."""
+        if prompt is None:
+            prompt = self.loaded.prompts.get(self.loaded.default_prompt_name)
+        if prompt:
+            items = [prompt + item if isinstance(item, str) else (prompt + item[0], item[1]) for item in items]
+        tokenizer: Any = getattr(self.loaded[0], "tokenizer", None)
+        if hasattr(tokenizer, "encode_batch"):  # of the tokenizers package, as static embeddings have it
+            encoded = tokenizer.encode_batch(items, add_special_tokens=False)
+            tokens = [len(each.ids) + sum(len(cut.ids) for cut in each.overflowing) for each in encoded]
+        elif hasattr(tokenizer, "model_max_length"):  # of transformers
+            sides = [items] if self.kind == "bi" else map(list, zip(*items, strict=True))
+            found = tokenizer(
+                *sides,
+                truncation=False,
+                padding=False,
+                return_attention_mask=False,
+                return_token_type_ids=False,
+                verbose=False,
+            )
+            tokens = list(map(len, found["input_ids"]))
+        else:
+            sizes = (len(item) if isinstance(item, str) else len(item[0]) + len(item[1]) for item in items)
+            return np.fromiter((2 + size // _CHARACTERS_A_TOKEN for size in sizes), np.int64, len(items)), False
+        return np.array(tokens, np.int64), True
+
+    def read(self, items: list[Item], prompt: str | None, pool: Any = None) -> Any:
+        """A tensor (n_items, width), float32, on the device of the model; on the CPU if it comes from a pool.
+
+        Args:
+            items: texts of a bi-encoder, pairs of a cross-encoder; computed at once, or in chunks by the pool.
+            prompt: put before each; None: the model's own.
+            pool: of sentence-transformers' worker processes.
+        """
+        import torch
+
+        common = {"prompt": prompt, "batch_size": len(items), "show_progress_bar": False, "pool": pool}
+        with torch.inference_mode():
+            if self.kind == "bi":
+                embeddings = self.loaded.encode(items, convert_to_tensor=True, truncate_dim=self.truncate_dim, **common)
+                return torch.nn.functional.normalize(embeddings.float(), dim=1)
+            if self.label is not None:
+                scores = self.loaded.predict(
+                    items, convert_to_tensor=True, activation_fn=torch.nn.Identity(), apply_softmax=True, **common
+                )[:, self.label]
+            else:
+                # Once a model, and whatever its other scores are: a logit becomes a sigmoid, a sigmoid stays one.
+                own = self.loaded.activation_fn
+                activation = torch.nn.Sigmoid() if own is None or isinstance(own, torch.nn.Identity) else own
+                scores = self.loaded.predict(items, convert_to_tensor=True, activation_fn=activation, **common)
+            return scores.float().reshape(-1, 1)
+
+    @contextmanager
+    def workers(self) -> Iterator[Any]:
+        """A pool for `read` while the context lasts; None where one device computes in this process."""
+        if len(self.devices) == 1:
+            yield None
+            return
+        before = self.loaded.device
+        pool = self.loaded.start_multi_process_pool(list(self.devices))
+        try:
+            yield pool
+        finally:
+            self.loaded.stop_multi_process_pool(pool)
+            self.loaded.to(before)  # starting the pool moves the model to the CPU
+
+
+def load(settings: Settings) -> Model:
+    """Loads the model, or takes the one that is loaded.
+
+    Raises:
+        ImportError: sentence-transformers is not installed.
+        ModelError: there is no such model, it cannot be had, or its kind is not told.
+        InputError: settings that do not fit the model.
+    """
+    try:
+        import sentence_transformers
+    except ImportError as error:
+        raise ImportError(
+            "semantic answer similarity needs sentence-transformers: pip install 'metrics-core[sas]'"
+        ) from error
+    classes = {kind: getattr(sentence_transformers, name) for kind, name in _CLASS_OF_KIND.items()}
+    if isinstance(settings.model, str):
+        loaded = _load_by_name(settings.model, settings, classes)
+    elif isinstance(settings.model, tuple(classes.values())):
+        loaded = settings.model
+    else:
+        raise InputError(
+            "model must be a folder, a name, a SentenceTransformer or a CrossEncoder, "
+            f"got a {type(settings.model).__name__}"
+        )
+    kind: Literal["bi", "cross"] = "cross" if isinstance(loaded, classes["cross"]) else "bi"
+    several = isinstance(settings.device, list) and len(settings.device) > 1
+    model = Model(
+        loaded=loaded,
+        kind=kind,
+        devices=tuple(settings.device) if several else (str(loaded.device),),
+        truncate_dim=settings.truncate_dim,
+        label=_label(loaded, settings) if kind == "cross" else None,
+    )
+    _check(model, settings)
+    return model
+
+
+def _load_by_name(name: str, settings: Settings, classes: Mapping[str, Any]) -> Any:
+    import torch
+
+    _check_path(name)
+    token = settings.token.resolve_value() if hasattr(settings.token, "resolve_value") else settings.token
+    hub = {"token": token, "revision": settings.revision, "local_files_only": settings.local_files_only}
+    dtype = getattr(torch, settings.dtype)
+    device = settings.device
+    if isinstance(device, list):
+        device = device[0] if len(device) == 1 else "cpu"
+    with _clear_errors(name, settings, token):
+        kind = settings.kind if settings.kind != "auto" else _kind_of(name, hub)
+        loaded = classes[kind](
+            name,
+            device=device,
+            trust_remote_code=settings.trust_remote_code,
+            model_kwargs={"dtype": dtype},
+            **hub,
+        )
+    return loaded.to(dtype)  # static embeddings take no dtype when they are loaded
+
+
+def _check_path(name: str) -> None:
+    """Refuses what looks like a path and is no folder: the hub would be asked for it."""
+    path = Path(name)
+    if path.is_file():
+        raise ModelError(f"model {name!r} is a file; name the folder that holds the model")
+    looks_like_a_path = name.startswith((".", "~", "/")) or name.count("/") > 1 or "\\" in name
+    if looks_like_a_path and not path.is_dir():
+        raise ModelError(f"model {name!r}: there is no such folder")
+
+
+def _kind_of(name: str, hub: Mapping[str, Any]) -> Literal["bi", "cross"]:
+    """What a model is, by what its files say; `modules.json` first, since static embeddings have no other file."""
+    modules = _json_of(name, "modules.json", hub)
+    model_type = (_json_of(name, "config_sentence_transformers.json", hub) or {}).get("model_type")
+    if modules is not None and model_type is not None:
+        for kind, class_name in _CLASS_OF_KIND.items():
+            if model_type == class_name:
+                return "cross" if kind == "cross" else "bi"
+        raise ModelError(f"model {name!r} is a {model_type}; a SentenceTransformer or a CrossEncoder is needed")
+    config = _json_of(name, "config.json", hub)
+    architectures = (config or {}).get("architectures") or ()
+    if any(each.endswith("ForSequenceClassification") for each in architectures):
+        return "cross"
+    if modules is not None or architectures:
+        return "bi"
+    if config is not None:
+        raise ModelError(
+            f"model {name!r} does not say what it is: its config.json names no architectures; give kind='bi' or "
+            "kind='cross'"
+        )
+    if Path(name).is_dir():
+        raise ModelError(f"model {name!r}: the folder has neither modules.json nor config.json, so it holds no model")
+    raise ModelError(
+        f"model {name!r} is neither a folder here nor to be had from the Hugging Face hub (is the name right? offline, "
+        "only models that were downloaded before can be used)"
+    )
+
+
+def _json_of(name: str, file: str, hub: Mapping[str, Any]) -> Any:
+    from sentence_transformers.util import load_file_path
+
+    path = load_file_path(name, file, **hub)
+    return None if path is None else json.loads(Path(path).read_text("utf-8"))
+
+
+@contextmanager
+def _clear_errors(name: str, settings: Settings, token: str | bool | None) -> Iterator[None]:
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+
+    try:
+        yield
+    except (GatedRepoError, RepositoryNotFoundError) as error:
+        variables = getattr(settings.token, "names", HUB_TOKEN.names)
+        what = "is gated" if isinstance(error, GatedRepoError) else "is not on the Hugging Face hub, or is private"
+        if token:
+            advice = "the token given does not open it; ask for access on its page"
+        else:
+            advice = f"if you have access, set the environment variable {' or '.join(variables)}, or give token="
+        raise ModelError(f"model {name!r} {what}; {advice}") from error
+    except OSError as error:
+        raise ModelError(f"model {name!r} cannot be loaded: {' '.join(str(error).split())}") from error
+
+
+def _label(loaded: Any, settings: Settings) -> int | None:
+    """The position of the label whose probability is the score; None where there is one label."""
+    if loaded.num_labels == 1:
+        if settings.label is not None:
+            raise InputError(f"label={settings.label!r} is for cross-encoders with several labels; this one has one")
+        return None
+    names = getattr(loaded.config, "id2label", None) or {}
+    labels = [str(names.get(position, position)) for position in range(loaded.num_labels)]
+    if settings.label in labels:
+        return labels.index(str(settings.label))
+    if isinstance(settings.label, int) and 0 <= settings.label < len(labels):
+        return settings.label
+    raise InputError(
+        f"the cross-encoder has {len(labels)} labels, {', '.join(map(repr, labels))}; label= must name the one whose "
+        f"probability is the score, got {settings.label!r}"
+    )
+
+
+def _check(model: Model, settings: Settings) -> None:
+    if settings.kind not in ("auto", model.kind):
+        raise InputError(f"kind={settings.kind!r}, but the model given is a {type(model.loaded).__name__}")
+    if model.dtype != settings.dtype:
+        raise InputError(
+            f"dtype={settings.dtype!r}, but the model given is loaded in {model.dtype}; give dtype={model.dtype!r}"
+        )
+    if isinstance(settings.device, str) and settings.model is model.loaded and not _same_device(model, settings.device):
+        raise InputError(f"device={settings.device!r}, but the model given is on {model.devices[0]}; move it first")
+    if model.kind == "cross":
+        if settings.truncate_dim is not None:
+            raise InputError("truncate_dim is for bi-encoders; a cross-encoder has no embeddings")
+        if isinstance(settings.prompt, tuple):
+            raise InputError("a cross-encoder reads both answers at once: prompt must be one string")
+    elif settings.label is not None:
+        raise InputError(
+            f"label={settings.label!r} is for cross-encoders with several labels; the model is a bi-encoder"
+        )
+    if settings.fast_fp32 and model.devices[0] != "cpu":
+        raise InputError(f"fast_fp32 is for the CPU; the model is on {model.devices[0]}")
+
+
+def _same_device(model: Model, device: str) -> bool:
+    import torch
+
+    asked, found = torch.device(device), model.loaded.device
+    return bool(asked.type == found.type and asked.index in (None, found.index))
