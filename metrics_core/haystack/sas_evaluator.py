@@ -9,7 +9,6 @@ from haystack.utils import ComponentDevice, Secret
 
 from metrics_core import evaluators
 
-
 _HUB_TOKEN = Secret.from_env_var(["HF_API_TOKEN", "HF_TOKEN"], strict=False)
 
 

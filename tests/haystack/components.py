@@ -22,4 +22,5 @@ COMPONENTS: list[tuple[str, str, dict[str, Any]]] = [
     ("document_recall", "DocumentRecallEvaluator", {"mode": "multi_hit", "document_comparison_field": "meta.a"}),
     ("faithfulness", "FaithfulnessEvaluator", {"progress_bar": False, **EXAMPLES}),
     ("llm_evaluator", "LLMEvaluator", LLM),
+    ("sas_evaluator", "SASEvaluator", {"model": "some/model", "batch_size": 4}),
 ]

