@@ -1,5 +1,7 @@
 """All workloads, in the order in which they run and are shown."""
 
-from benchmarks import arrays, documents, mappings, skew, startup, trec_files
+from benchmarks import arrays, documents, haystack_pipeline, mappings, skew, startup, trec_files
 
-WORKLOADS = tuple(module.WORKLOAD for module in (documents, mappings, trec_files, arrays, skew, startup))
+WORKLOADS = tuple(
+    module.WORKLOAD for module in (documents, haystack_pipeline, mappings, trec_files, arrays, skew, startup)
+)
