@@ -24,6 +24,9 @@ _DETAILS: dict[str, Any] = {
     "detail": list[str | None],
     "usage": dict[str, int],
     "coverage": dict[str, int],
+    "flags": list[list[str]],
+    "samples": list[list[dict[str, Any]]],
+    "spread": list[float],
 }
 
 
@@ -39,9 +42,9 @@ class JudgeComponent(llm_judges.LLMEvaluator):
 
     def _set_sockets(self, *, details: bool, **outputs: Any) -> None:
         self.details = details
-        self._sockets = outputs
+        self._sockets = outputs | (_DETAILS if details else {})
         component.set_input_types(self, **dict(self.inputs))
-        component.set_output_types(self, **outputs, **(_DETAILS if details else {}))
+        component.set_output_types(self, **self._sockets)
 
     def run(self, **inputs: Any) -> dict[str, Any]:
         """Judges each row, as the evaluator does; without `details` with no more than Haystack's outputs."""
@@ -52,7 +55,7 @@ class JudgeComponent(llm_judges.LLMEvaluator):
         return self._put_out(await super().run_async(**inputs))
 
     def _put_out(self, result: dict[str, Any]) -> dict[str, Any]:
-        return result if self.details else {name: result[name] for name in self._sockets}
+        return {name: result[name] for name in self._sockets if name in result}
 
     def _shared_parameters(self) -> dict[str, Any]:
         return super()._shared_parameters() | ({"details": True} if self.details else {})
