@@ -118,7 +118,8 @@ def _case(depth: int, gate: float) -> Case:
             Contender(TWO_LOOPS, partial(busy_loops, loops=2), threads=2, reads_rows=False),
         ),
         (
-            times_as_fast(OURS, *JOINS, gate=gate),
+            times_as_fast(OURS, BROADCAST, SORTED, gate=gate),
+            times_as_fast(OURS, COLUMNS),
             times_as_fast(OURS, SPARSE),
             times_the_time(OURS, READING, aim=2),
             Gate("gain of a second thread, as a share of what two busy loops gain", _share_of_gain, gate=0.8),

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         sas_dataset as sas_dataset,
     )
     from metrics_core.sources.arrays import IdArrays as IdArrays
+    from metrics_core.tabular import evaluate_table as evaluate_table
     from metrics_core.trec import (
         Qrels as Qrels,
         Run as Run,
@@ -84,6 +85,7 @@ _HOMES = {
     "scores": ("Scores",),
     "similarity": ("DatasetSimilarity", "Similarity", "answer_similarity", "sas_dataset"),
     "sources.arrays": ("IdArrays",),
+    "tabular": ("evaluate_table",),
     "trec": ("Qrels", "Run", "read_qrels", "read_run", "write_qrels", "write_run"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -4,6 +4,10 @@ Padded arrays are the fastest layout for the kernels, and the most wasteful one 
 rankings of 100 documents to the one that has 100,000 takes 40 GB. So queries are cut into blocks of similar lengths,
 each padded to its own width, which caps the waste at a quarter whatever the skew; a block is also the unit of
 threading and bounds the memory in use.
+
+The kernels see a block rank by rank, (width, n_queries): one step down the rankings is then the same operation on
+adjacent numbers, which the compiler vectorises. Measured on a million rankings of ten, the five contract metrics take a
+ninth of the time that they take query by query.
 """
 
 from __future__ import annotations
@@ -49,10 +53,10 @@ class MatchedBlock:
     """
 
     rows: IntArray  # (n_queries,), where the queries stand in the batch
-    grades: FloatArray  # (n_queries, width), the judgement of each retrieved document, NaN = unjudged
+    grades: FloatArray  # (n_queries, width), the judgement of each retrieved document, NaN = unjudged; any memory order
     n_retrieved: IntArray  # (n_queries,)
     scores: FloatArray | None  # (n_queries, width); None for rankings without scores
-    judged: FloatArray  # (n_queries, n_judged), the grades of all judged documents, in any order
+    judged: FloatArray  # (n_queries, n_judged), the grades of all judged documents, in any order; any memory order
     repeat_of: Int32Array | None  # (n_queries, width), where an equal document came first, else -1; None: no repeats
     keys: Callable[[IntArray, IntArray], KeyTable] | None = None  # ids by place in rows and position, if scored
 
@@ -87,15 +91,15 @@ class Source(Protocol):
 class GradeBlock:
     """What the kernels see of some queries: the grade at each rank, and the ideal order; no ids, no scores.
 
-    A grade is any finite float, NaN for an unjudged document, or REPEAT. Cells after a query's last rank or judgement
-    are NaN.
+    Arrays are C-contiguous. A grade is any finite float, NaN for an unjudged document, or REPEAT. Cells after a query's
+    last rank or judgement are NaN.
     """
 
     rows: IntArray  # (n_queries,), where the queries stand in the batch
-    grades: FloatArray  # (n_queries, width), the grade at each rank
+    grades: FloatArray  # (width, n_queries), the grade at each rank
     n_retrieved: IntArray  # (n_queries,), the length of each ranking
-    ideal: FloatArray  # (n_queries, n_judged), the grades of all judged documents, descending
-    tie_ends: IntArray | None = None  # (n_queries, width), for ties="expected": where ranks' ties end; None: no ties
+    ideal: FloatArray  # (n_judged, n_queries), the grades of all judged documents, descending
+    tie_ends: IntArray | None = None  # (width, n_queries), for ties="expected": where ranks' ties end; None: no ties
 
 
 def cut_blocks(n_retrieved: IntArray, n_judged: IntArray, block_cells: int = BLOCK_CELLS) -> list[IntArray]:

@@ -32,10 +32,11 @@ def evaluate(
 
     Args:
         qrels: the judgements: {query: {document: grade}}; the path of a TREC or BEIR file ("-": standard input); what
-            `read_qrels` gives; lists of ground-truth documents, one a question; or IdArrays, or an integer array
-            (n_queries, width).
+            `read_qrels` gives; a long table (query, document, grade), anything with the Arrow C stream interface;
+            lists of ground-truth documents, one a question; or IdArrays, or an integer array (n_queries, width).
         run: the rankings: {query: {document: score}} or {query: [document, ...]}; the path of a TREC file; what
-            `read_run` gives; lists of retrieved documents; or IdArrays, or an integer array (n_queries, width).
+            `read_run` gives; a long table (query, document, score); lists of retrieved documents; or IdArrays, or an
+            integer array (n_queries, width).
             Queries are aligned by id where both sides have ids, else by position.
         metrics: names ("nDCG@10", "ndcg_cut_10", "mrr@10"), Metric objects, or a single one.
         policies: a Policies, or the name of a profile. None: "haystack" for lists of documents, else "trec_eval".

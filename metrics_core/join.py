@@ -28,8 +28,8 @@ def join(source: Source, rows: IntArray, policies: Policies) -> GradeBlock:
     """
     matched = source.match(rows)
     ideal = _ideal(matched.judged)
-    if ideal.shape[1] and np.fmax.reduce(ideal[:, 0], initial=0) > _LARGEST_GRADE:
-        query = source.query_ids[rows[np.nanargmax(ideal[:, 0])]]
+    if len(ideal) and np.fmax.reduce(ideal[0], initial=0) > _LARGEST_GRADE:
+        query = source.query_ids[rows[np.nanargmax(ideal[0])]]
         raise InputError(f"a grade of query {query!r} is above {_LARGEST_GRADE:g}: its sums would overflow")
     grades, n_retrieved = matched.grades, matched.n_retrieved
     scores = matched.scores if policies.order == "score" else None
@@ -44,41 +44,44 @@ def join(source: Source, rows: IntArray, policies: Policies) -> GradeBlock:
             grades, scores = _without_repeats(grades, scores, repeats)
             n_retrieved = n_retrieved - repeats.sum(axis=1)
     if scores is None:
-        return GradeBlock(rows, grades, n_retrieved, ideal)
+        return GradeBlock(rows, np.ascontiguousarray(grades.T), n_retrieved, ideal)
     ends = None
     if policies.ties in ("expected", "error"):
-        ends = np.zeros(grades.shape, np.int64)
+        ends = np.zeros(grades.shape[::-1], np.int64)
         ordered = -np.sort(-scores, axis=1)
         if not _tie_ends(ordered, matched.n_retrieved, ends):
             ends = None
         elif policies.ties == "error":
             raise _tie_error(source, rows, scores, ordered)
-    return GradeBlock(rows, _rank(matched, grades, scores, policies), n_retrieved, ideal, ends)
+    ranked = _rank(matched, np.ascontiguousarray(grades), scores, policies)
+    return GradeBlock(rows, ranked, n_retrieved, ideal, ends)
 
 
 def _ideal(judged: FloatArray) -> FloatArray:
-    """The grades of each row of (n_queries, n_judged) in descending order; `judged` is used up."""
+    """(n_judged, n_queries) the grades of each row of (n_queries, n_judged), descending; `judged` is used up."""
     if judged.shape[1] > kernels.NARROW:
-        return -np.sort(-judged, axis=1)
-    _sort_descending(judged)
-    return judged
+        judged = -np.sort(-judged, axis=1)
+    ideal = np.ascontiguousarray(judged.T)
+    if len(ideal) <= kernels.NARROW:
+        _sort_descending(ideal)
+    return ideal
 
 
 def _rank(matched: MatchedBlock, grades: FloatArray, scores: FloatArray, policies: Policies) -> FloatArray:
-    """(n_queries, width) the grade at each rank, by descending score."""
+    """(width, n_queries) the grade at each rank, by descending score."""
     assert matched.keys is not None
-    ranked = np.full(grades.shape, np.nan)
+    ranked = np.full(grades.shape[::-1], np.nan)
     ties, members, unordered = _order(scores, grades, matched.n_retrieved, ranked)
     if unordered.size:
         order = np.argsort(-scores[unordered], axis=1, kind="stable")
-        ordered = np.full(order.shape, np.nan)
+        ordered = np.full(order.shape[::-1], np.nan)
         more_ties, more_members, _ = _order(
             np.take_along_axis(scores[unordered], order, axis=1),
             np.take_along_axis(grades[unordered], order, axis=1),
             matched.n_retrieved[unordered],
             ordered,
         )
-        ranked[unordered] = ordered
+        ranked[:, unordered] = ordered
         more_members = order[np.repeat(more_ties[:, 0], more_ties[:, 2]), more_members]
         more_ties[:, 0] = unordered[more_ties[:, 0]]
         ties, members = np.concatenate((ties, more_ties)), np.concatenate((members, more_members))

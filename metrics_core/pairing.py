@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from numbers import Integral
@@ -17,6 +17,7 @@ from metrics_core.lists import is_list
 from metrics_core.metrics import Metric
 from metrics_core.policies import Policies
 from metrics_core.sources.arrays import ArraySource, IdArrays
+from metrics_core.sources.arrow import is_frame, long_table
 from metrics_core.sources.documents import DocumentSource, Needs
 from metrics_core.sources.mappings import MappingSource, RankedListSource
 from metrics_core.sources.trec import TrecSource
@@ -65,19 +66,21 @@ def pair(
         )
     if isinstance(qrels, IdArrays) and isinstance(run, IdArrays):
         resolved = Policies.resolve(policies, default="trec_eval")
-        resolved.refuse("integer arrays", "empty_key", "drop_identical_ids", "missing", "unjudged_query")
+        resolved.refuse("integer arrays", "empty_key", "null_list", "drop_identical_ids", "missing", "unjudged_query")
         return _pair_arrays(qrels, run, resolved, query_ids)
     if _is_lists(qrels) and _is_lists(run):
         resolved = Policies.resolve(policies, default="haystack").for_rankings_without_scores()
-        resolved.refuse("lists of documents", "drop_identical_ids", "missing", "unjudged_query")
+        resolved.refuse("lists of documents", "null_list", "drop_identical_ids", "missing", "unjudged_query")
         names = _positional_ids(query_ids, len(qrels), len(run))
         source = DocumentSource(names, qrels, run, document_comparison_field, resolved, _needs(metrics, resolved))
         return Pairing(source, resolved, np.zeros(len(names), np.bool_))
     resolved = Policies.resolve(policies, default="trec_eval")
-    resolved.refuse("ids of documents", "empty_key")
+    resolved.refuse("ids of documents", "empty_key", "null_list")
     if resolved.order == "input":
         resolved.refuse("rankings in input order", "ties", "score_dtype")
-    if qrels == "-" and run == "-":
+    if is_frame(qrels) or is_frame(run):
+        qrels, run = _long_tables(qrels, run, resolved)
+    elif qrels == "-" and run == "-":
         raise InputError("qrels and run cannot both be standard input ('-')")
     if isinstance(qrels, (str, os.PathLike)):
         qrels = read_qrels(qrels, duplicate_judgements=resolved.duplicate_judgements, n_threads=n_threads)
@@ -85,10 +88,30 @@ def pair(
         run = read_run(run, n_threads=n_threads)
     if not isinstance(qrels, (Mapping, Qrels)) or not isinstance(run, (Mapping, Run)):
         raise InputError(
-            "qrels and run must be paths, dicts or prepared files, lists of lists of documents, or integer arrays; "
-            f"got {_kind(qrels)} and {_kind(run)}"
+            "qrels and run must be paths, dicts, prepared files or long tables, lists of lists of documents, or "
+            f"integer arrays; got {_kind(qrels)} and {_kind(run)}"
         )
     return _pair_by_query(qrels, run, resolved, query_ids)
+
+
+def _long_tables(qrels: Any, run: Any, policies: Policies) -> tuple[Any, Any]:
+    """Both sides with those that are tables read; what the other side is must have ids of the same kind."""
+    tables = {
+        name: long_table(side, kind, policies.duplicate_judgements) if is_frame(side) else None
+        for name, side, kind in (("qrels", qrels, Qrels), ("run", run, Run))
+    }
+    kinds = {
+        name: (table.query_kind, table.document_kind) if table else ("strings", "strings")
+        for name, table in tables.items()
+    }
+    for of, judged, retrieved in zip(("query", "document"), *kinds.values(), strict=True):
+        if judged != retrieved:
+            raise InputError(
+                f"{of} ids are {judged} in the qrels and {retrieved} in the run: they would never match; cast one"
+            )
+    return tuple(
+        side if table is None else table.data for side, table in zip((qrels, run), tables.values(), strict=True)
+    )
 
 
 def _needs(metrics: Sequence[Metric] | None, policies: Policies) -> Needs:
@@ -191,13 +214,13 @@ def _check_document_ids(names: Sequence[Any], qrels: Mapping[Any, Any], run: Map
     rankings = list(filter(len, map(run.get, names, repeat(()))))
     if rankings and isinstance(rankings[0], Mapping):
         rankings = [list(map(next, map(iter, rankings)))]
-    _same_kind("document", chain(judgements, rankings))
+    _same_kind("document", [*judgements, *rankings])
 
 
-def _same_kind(what: str, collections: Iterable[Collection[Any]]) -> None:
-    examples: dict[type, Any] = {}
-    for ids in collections:
-        examples.update(zip(map(type, ids), ids, strict=True))
+def _same_kind(what: str, collections: Sequence[Collection[Any]]) -> None:
+    if len(set(map(type, chain.from_iterable(collections))) - {str}) == 0:
+        return
+    examples = {type(one): one for one in chain.from_iterable(collections)}
     kinds = {_kind_of_id(what, one): one for one in examples.values()}
     if len(kinds) > 1:
         shown = " and ".join(f"{one!r} ({kind})" for kind, one in kinds.items())

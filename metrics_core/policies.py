@@ -15,6 +15,7 @@ ScoreDtype = Literal["float64", "float32"]
 Undefined = Literal["zero", "skip", "error"]
 UnjudgedQuery = Literal["ignore", "error"]
 EmptyKey = Literal["match", "ignore"]
+NullList = Literal["error", "empty"]
 Duplicates = Literal["error", "first_keep_rank", "first_compact"]
 DuplicateJudgements = Literal["error", "max", "last"]
 NanScore = Literal["error"]
@@ -27,6 +28,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "unjudged_query": get_args(UnjudgedQuery),
     "no_relevant": get_args(Undefined),
     "empty_key": get_args(EmptyKey),
+    "null_list": get_args(NullList),
     "duplicates": get_args(Duplicates),
     "duplicate_judgements": get_args(DuplicateJudgements),
     "nan": get_args(NanScore),
@@ -70,6 +72,8 @@ class Policies:
         no_relevant: a query without any relevant document scores 0 ("zero"), is NaN, left out of that metric's mean
             and counted ("skip"), or is refused ("error"); decided by each metric's own threshold.
         empty_key: the comparison value `""` matches `""` ("match") or, like None, nothing ("ignore").
+        null_list: a null in place of a list in a table's column is refused ("error") or an empty list ("empty"); a null
+            in a list is a document that matches nothing.
         duplicates: a document twice in one ranking is refused ("error"); or its best rank counts and the repeat takes
             a place, neither relevant, non-relevant nor unjudged ("first_keep_rank"), or vanishes ("first_compact").
         duplicate_judgements: two judgements of one document are refused ("error"), or the larger ("max") or the later
@@ -94,6 +98,7 @@ class Policies:
     unjudged_query: UnjudgedQuery = _PROFILE
     no_relevant: Undefined = _PROFILE
     empty_key: EmptyKey = _PROFILE
+    null_list: NullList = _PROFILE
     duplicates: Duplicates = _PROFILE
     duplicate_judgements: DuplicateJudgements = _PROFILE
     nan: NanScore = _PROFILE

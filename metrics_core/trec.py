@@ -30,6 +30,7 @@ from metrics_core.kernels import bytes as kernels
 from metrics_core.keys import Id, decode_keys, file_keys, starts_of
 from metrics_core.numbers import finite_floats
 from metrics_core.policies import DuplicateJudgements
+from metrics_core.repeats import settle_repeats
 from metrics_core.threads import ordered_map, thread_count
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -39,7 +40,6 @@ _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _SPACE = b" \t\n\r\v\f"
 
-_match_rows = compiled(kernels.match_rows)
 _parse_lines = compiled(kernels.parse_lines)
 
 
@@ -231,37 +231,17 @@ def read_qrels(
         choices = ", ".join(map(repr, get_args(DuplicateJudgements)))
         raise PolicyError(f"duplicate_judgements must be one of {choices}, got {duplicate_judgements!r}")
     qrels = _read(Qrels, path, _QRELS, n_threads)
-    repeat_of = _repeats(qrels)
-    if repeat_of is None:
-        return qrels
-    repeats = np.flatnonzero(repeat_of >= 0)
-    queries = np.searchsorted(qrels.offsets, repeats, side="right") - 1
-    if duplicate_judgements == "error":
+
+    def refusal(repeats: IntArray, queries: IntArray) -> FileFormatError:
         line, place, query = min((qrels.line(i), i, q) for i, q in zip(repeats.tolist(), queries.tolist(), strict=True))
-        raise FileFormatError(
+        return FileFormatError(
             f"{qrels.name}, line {line}: document {qrels.document(place)!r} is judged twice for query "
             f"{qrels.query_ids[query]!r}; remove one, or say which counts: duplicate_judgements='max' or "
             "duplicate_judgements='last'"
         )
-    firsts = qrels.offsets[queries] + repeat_of[repeats]
-    if duplicate_judgements == "max":
-        np.maximum.at(qrels.grades, firsts, qrels.grades[repeats])
-    else:
-        qrels.grades[firsts] = qrels.grades[repeats]  # of several values for one place NumPy keeps the last
-    return _without(qrels, repeats)
 
-
-def _repeats(qrels: Qrels) -> Int32Array | None:
-    """(n_documents,) where an equal document came first in its query, -1 where none did; None: no document repeats."""
-    keys, no_cells = qrels.keys, np.empty((len(qrels), 0))
-    repeat_of = np.full(qrels.grades.size, -1, np.int32)
-    ranges = np.column_stack([qrels.offsets[:-1], qrels.offsets[1:]])
-    n_repeats = _match_rows(
-        *(keys.blob, keys.starts, keys.lengths, qrels.grades, np.zeros_like(ranges)),
-        *(keys.blob, keys.starts, keys.lengths, qrels.grades, ranges),
-        *(no_cells, no_cells, no_cells, repeat_of),
-    )
-    return repeat_of if n_repeats else None
+    kept = settle_repeats(qrels.keys, qrels.grades, qrels.offsets, duplicate_judgements, refusal)
+    return qrels if kept is None else _without(qrels, np.flatnonzero(~kept))
 
 
 def _without(data: _D, places: IntArray) -> _D:

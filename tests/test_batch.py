@@ -15,10 +15,10 @@ METRICS = ["AP", "RR@2", "nDCG@3", "Bpref", "Judged@2", "NumRet", "Compat(p=0.8)
 
 
 def hits_plus_one(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
+    for q in range(out.size):
         hits = 0
         for i in range(min(cutoff, n_retrieved[q])):
-            if grades[q, i] >= rel:
+            if grades[i, q] >= rel:
                 hits += 1
         out[q] = hits + 1
 

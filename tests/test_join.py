@@ -79,7 +79,9 @@ def assert_joined(rankings, ties="docid_desc", duplicates="error"):
     rows = np.arange(len(rankings))[::-1].copy()
     block = join(Rankings(rankings), rows, Policies(ties=ties, duplicates=duplicates))
     assert block.rows.tolist() == rows.tolist()
-    for grades, n, ideal, row in zip(block.grades, block.n_retrieved, block.ideal, rows.tolist(), strict=True):
+    assert block.grades.flags.c_contiguous
+    assert block.ideal.flags.c_contiguous
+    for grades, n, ideal, row in zip(block.grades.T, block.n_retrieved, block.ideal.T, rows.tolist(), strict=True):
         expected = expected_grades(rankings[row], ties, duplicates)
         np.testing.assert_array_equal(grades[:n], expected)
         assert np.isnan(grades[n:]).all()
@@ -110,7 +112,7 @@ class TestOrder:
     )
     def test_of_repeats(self, rankings, ties, duplicates):
         block = join(Rankings(rankings), np.arange(len(rankings)), Policies(ties=ties, duplicates=duplicates))
-        for grades, n, ranking in zip(block.grades, block.n_retrieved, rankings, strict=True):
+        for grades, n, ranking in zip(block.grades.T, block.n_retrieved, rankings, strict=True):
             np.testing.assert_array_equal(grades[:n], expected_grades(ranking, ties, duplicates))
 
     @pytest.mark.parametrize("ties", ["docid_desc", "input"])
@@ -135,7 +137,7 @@ class TestOrder:
     def test_of_the_input(self):
         ranking = [("a", 1.0, 1.0), ("b", 3.0, NAN), ("c", 2.0, 0.0)]
         block = join(Rankings([ranking]), np.array([0]), Policies(order="input"))
-        np.testing.assert_array_equal(block.grades, [[1, NAN, 0]])
+        np.testing.assert_array_equal(block.grades.T, [[1, NAN, 0]])
         assert block.tie_ends is None
 
     def test_ties_of_one_grade_need_no_ids(self):
@@ -144,14 +146,14 @@ class TestOrder:
         source.match = lambda _: MatchedBlock(
             *(getattr(matched, name) for name in MatchedBlock.__slots__[:-1]), no_keys
         )
-        np.testing.assert_array_equal(join(source, np.array([0]), Policies()).grades, [[2, 2, NAN, NAN]])
+        np.testing.assert_array_equal(join(source, np.array([0]), Policies()).grades.T, [[2, 2, NAN, NAN]])
 
     def test_the_ideal_order_of_few_and_many(self):
         rng = np.random.default_rng(0)
         judged = [rng.integers(-2, 5, n).astype(float).tolist() for n in (0, 1, 2, 11, 12, 13, 33, 500)]
         judged.append(sorted(judged[-1], reverse=True))
         source = Rankings([[] for _ in judged], judged)
-        ideal = join(source, np.arange(len(judged)), Policies()).ideal
+        ideal = join(source, np.arange(len(judged)), Policies()).ideal.T
         for row, grades in zip(ideal, judged, strict=True):
             np.testing.assert_array_equal(row[: len(grades)], sorted(grades, reverse=True))
             assert np.isnan(row[len(grades) :]).all()
@@ -176,7 +178,7 @@ class TestTieEnds:
             assert block.tie_ends is None
         else:
             assert block.tie_ends is not None
-            for row, ends in zip(block.tie_ends, expected, strict=True):
+            for row, ends in zip(block.tie_ends.T, expected, strict=True):
                 assert row[: len(ends)].tolist() == ends
 
     @given(st.lists(ROWS, min_size=1, max_size=3))
@@ -202,7 +204,7 @@ class TestTieEnds:
             with pytest.raises(InputError, match="gives documents 'b' and 'c' the same score"):
                 join(Rankings([ranking]), np.array([0]), policies)
         else:
-            assert join(Rankings([ranking]), np.array([0]), policies).grades[0, :3].tolist()[0] == 1
+            assert join(Rankings([ranking]), np.array([0]), policies).grades[0, 0] == 1
 
 
 def by_dicts(judged, judged_grades, retrieved, has_null, keep):

@@ -292,9 +292,9 @@ from metrics_core.compile import compiled
 from metrics_core.kernels.join import place_ties
 numba.njit(lambda: 0)()
 {before}
-ranked = np.zeros((1, 2))
+ranked = np.zeros((2, 1))
 compiled(place_ties)(np.array([[0, 0, 2]]), np.array([1, 0]), np.array([[1.0, 2.0]]), ranked)
-print(ranked[0].tolist() == [2, 1])
+print(ranked[:, 0].tolist() == [2, 1])
 """
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.harness import RESULTS
-from benchmarks.table import table
+from benchmarks.table import summary, table
 from metrics_core.cli import main
 
 README = Path(__file__).resolve().parent.parent / "README.md"
@@ -40,6 +40,8 @@ def test_shell_example(capsys):
     assert [line.rstrip() for line in capsys.readouterr().out.strip("\n").splitlines()] == printed.splitlines()
 
 
-def test_table():
+def test_tables():
     shown = README.read_text("utf-8").split("<!-- python -m benchmarks.table -->\n")[1].split("<!-- end -->")[0]
+    assert shown.strip() == summary(RESULTS)
+    shown = (RESULTS.parent / "RESULTS.md").read_text("utf-8").split("<!-- python -m benchmarks.table --all -->\n")[1]
     assert shown.strip() == table(RESULTS)

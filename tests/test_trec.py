@@ -21,7 +21,7 @@ from metrics_core.compile import compiled
 from metrics_core.errors import FileFormatError, InputError, PolicyError
 from metrics_core.kernels import bytes as kernels
 from metrics_core.keys import decode_keys, encode_keys
-from metrics_core.sources import trec as sources
+from metrics_core.sources import keyed as sources
 from metrics_core.sources.trec import TrecSource
 from metrics_core.trec import (
     Qrels,

@@ -45,7 +45,7 @@ class DocumentNDCGEvaluator(DocumentMetric):
     def calculate_idcg(self, gt_docs: Sequence[DocumentLike]) -> float:
         """The discounted cumulative gain of one question's best possible ranking."""
         block = self._pack(gt_docs, [])
-        n_judged = np.isfinite(block.ideal).sum(axis=1)
+        n_judged = np.isfinite(block.ideal).sum(axis=0)
         return float(DCG.score(replace(block, grades=block.ideal, n_retrieved=n_judged), self._policies)[0])
 
     def _pack(self, gt_docs: Sequence[DocumentLike], ret_docs: Sequence[DocumentLike]) -> GradeBlock:

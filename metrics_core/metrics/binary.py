@@ -1,138 +1,138 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
 # ruff: noqa: ANN001, ANN201, ARG001, D103 (kernels share the signature that Metric documents)
-"""Metrics of relevant documents at ranks, relevant meaning a grade of at least rel."""
+"""Metrics of relevant documents at ranks, relevant meaning a grade of at least rel.
+
+A kernel goes down the ranks for all queries of a block at once: a query's cells after its last document are NaN, which
+no comparison holds for, and a step that is the same for every query is vectorised by the compiler.
+"""
 
 from __future__ import annotations
+
+import numpy as np
 
 from metrics_core.blocks import REPEAT
 from metrics_core.metrics import ties
 from metrics_core.metrics.metric import Metric
 
 
-def count_relevant(grades, rel):
-    n_relevant = 0
-    for i in range(grades.size):
-        if grades[i] >= rel:  # never for NaN, the unjudged
-            n_relevant += 1
-    return n_relevant
+def count_relevant(grades, rel, cutoff):
+    counts = np.zeros(grades.shape[1])
+    for i in range(min(cutoff, grades.shape[0])):
+        for q in range(counts.size):
+            counts[q] += 1.0 if grades[i, q] >= rel else 0.0  # never for NaN, the unjudged
+    return counts
 
 
 def precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        out[q] = count_relevant(grades[q, : min(cutoff, n_retrieved[q])], rel) / cutoff
+    hits = count_relevant(grades, rel, cutoff)
+    for q in range(out.size):
+        out[q] = hits[q] / cutoff
 
 
 def recall(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        n_relevant = count_relevant(ideal[q], rel)
-        if n_relevant > 0:
-            out[q] = count_relevant(grades[q, : min(cutoff, n_retrieved[q])], rel) / n_relevant
+    hits, n_relevant = count_relevant(grades, rel, cutoff), count_relevant(ideal, rel, ideal.shape[0])
+    for q in range(out.size):
+        out[q] = hits[q] / max(n_relevant[q], 1.0)
 
 
 def capped_recall(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        most = min(count_relevant(ideal[q], rel), cutoff)
-        if most > 0:
-            out[q] = count_relevant(grades[q, : min(cutoff, n_retrieved[q])], rel) / most
+    hits, n_relevant = count_relevant(grades, rel, cutoff), count_relevant(ideal, rel, ideal.shape[0])
+    for q in range(out.size):
+        out[q] = hits[q] / max(min(n_relevant[q], cutoff), 1.0)
 
 
 def r_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        n_relevant = count_relevant(ideal[q], rel)
-        if n_relevant > 0:
-            out[q] = count_relevant(grades[q, : min(n_relevant, n_retrieved[q])], rel) / n_relevant
+    n_relevant = count_relevant(ideal, rel, ideal.shape[0])
+    for i in range(min(ideal.shape[0], grades.shape[0])):
+        for q in range(out.size):
+            out[q] += 1.0 if grades[i, q] >= rel and i < n_relevant[q] else 0.0
+    for q in range(out.size):
+        out[q] /= max(n_relevant[q], 1.0)
 
 
 def success(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        row = grades[q, : min(cutoff, n_retrieved[q])]
-        for i in range(row.size):
-            if row[i] >= rel:
-                out[q] = 1.0
-                break
+    for i in range(min(cutoff, grades.shape[0])):
+        for q in range(out.size):
+            out[q] = 1.0 if grades[i, q] >= rel else out[q]
 
 
 def reciprocal_rank(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        row = grades[q, : min(cutoff, n_retrieved[q])]
-        for i in range(row.size):
-            if row[i] >= rel:
-                out[q] = 1.0 / (i + 1)
-                break
+    for i in range(min(cutoff, grades.shape[0]) - 1, -1, -1):
+        reciprocal = 1.0 / (i + 1)
+        for q in range(out.size):
+            out[q] = reciprocal if grades[i, q] >= rel else out[q]
 
 
 def average_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        n_relevant = count_relevant(ideal[q], rel)
-        row = grades[q, : min(cutoff, n_retrieved[q])]
-        hits, total = 0, 0.0
-        for i in range(row.size):
-            if row[i] >= rel:
-                hits += 1
-                total += hits / (i + 1)
-        out[q] = total / n_relevant if n_relevant else 0.0
+    n_relevant, hits = count_relevant(ideal, rel, ideal.shape[0]), np.zeros(out.size)
+    for i in range(min(cutoff, grades.shape[0])):
+        for q in range(out.size):
+            hit = 1.0 if grades[i, q] >= rel else 0.0
+            hits[q] += hit
+            out[q] += hit * (hits[q] / (i + 1))
+    for q in range(out.size):
+        out[q] /= max(n_relevant[q], 1.0)
 
 
 def interpolated_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
     level = params[0]
-    for q in range(grades.shape[0]):
-        n_relevant = count_relevant(ideal[q], rel)
-        row = grades[q, : n_retrieved[q]]
-        hits = 0
-        for i in range(row.size):
-            if row[i] >= rel:
-                hits += 1
+    n_relevant, hits = count_relevant(ideal, rel, ideal.shape[0]), np.zeros(out.size)
+    for i in range(grades.shape[0]):
+        for q in range(out.size):
+            if grades[i, q] >= rel:
+                hits[q] += 1
                 # divided, not multiplied: 3 / 10 is the number written 0.3, but 0.1 * 3 is not
-                if hits / n_relevant >= level:
-                    out[q] = max(out[q], hits / (i + 1))
+                if hits[q] / n_relevant[q] >= level:
+                    out[q] = max(out[q], hits[q] / (i + 1))
 
 
 def eleven_point_average(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        n_relevant = count_relevant(ideal[q], rel)
-        row = grades[q, : n_retrieved[q]]
-        hits, tenths, best, total = count_relevant(row, rel), 10, 0.0, 0.0
-        for i in range(row.size - 1, -1, -1):
-            if row[i] >= rel:
-                while hits / n_relevant < tenths / 10:
-                    total += best
-                    tenths -= 1
-                best = max(best, hits / (i + 1))
-                hits -= 1
-        out[q] = (total + (tenths + 1) * best) / 11
+    hits, n_relevant = count_relevant(grades, rel, grades.shape[0]), count_relevant(ideal, rel, ideal.shape[0])
+    tenths, best = np.full(out.size, 10), np.zeros(out.size)
+    for i in range(grades.shape[0] - 1, -1, -1):
+        for q in range(out.size):
+            if grades[i, q] >= rel:
+                while hits[q] / n_relevant[q] < tenths[q] / 10:
+                    out[q] += best[q]
+                    tenths[q] -= 1
+                best[q] = max(best[q], hits[q] / (i + 1))
+                hits[q] -= 1
+    for q in range(out.size):
+        out[q] = (out[q] + (tenths[q] + 1) * best[q]) / 11
 
 
 def binary_preference(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        n_relevant = count_relevant(ideal[q], rel)
-        n_nonrelevant = max(count_relevant(ideal[q], 0.0) - n_relevant, 0)
-        row = grades[q, : n_retrieved[q]]
-        nonrelevant, total = 0, 0.0
-        for i in range(row.size):
-            if row[i] >= rel:
-                above = min(nonrelevant, n_relevant) / min(n_nonrelevant, n_relevant) if nonrelevant else 0.0
-                total += 1.0 - above
-            elif row[i] >= 0:
-                nonrelevant += 1
-        out[q] = total / n_relevant if n_relevant else 0.0
+    n_relevant, nonrelevant = count_relevant(ideal, rel, ideal.shape[0]), np.zeros(out.size)
+    n_judged = count_relevant(ideal, 0.0, ideal.shape[0])
+    for i in range(grades.shape[0]):
+        for q in range(out.size):
+            if grades[i, q] >= rel:
+                above = 0.0
+                if nonrelevant[q] > 0:
+                    above = min(nonrelevant[q], n_relevant[q]) / min(n_judged[q] - n_relevant[q], n_relevant[q])
+                out[q] += 1.0 - above
+            elif grades[i, q] >= 0:
+                nonrelevant[q] += 1
+    for q in range(out.size):
+        out[q] /= max(n_relevant[q], 1.0)
 
 
 def inferred_average_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
     epsilon = 1e-5
-    for q in range(grades.shape[0]):
-        n_relevant = count_relevant(ideal[q], rel)
-        row = grades[q, : n_retrieved[q]]
-        hits, judged, pooled, total = 0, 0, 0, 0.0  # the pooled are the judged and those with negative grades
-        for i in range(row.size):
-            if row[i] >= rel:
-                precision_above = (hits + epsilon) / (judged + 2 * epsilon)
-                total += (1.0 + pooled * precision_above) / (i + 1)
-                hits += 1
-            if row[i] >= min(rel, 0.0):
-                judged += 1
-            if row[i] > REPEAT:
-                pooled += 1
-        out[q] = total / n_relevant if n_relevant else 0.0
+    n_relevant = count_relevant(ideal, rel, ideal.shape[0])
+    hits, judged, pooled = np.zeros(out.size), np.zeros(out.size), np.zeros(out.size)  # pooled: also negative grades
+    for i in range(grades.shape[0]):
+        for q in range(out.size):
+            if grades[i, q] >= rel:
+                precision_above = (hits[q] + epsilon) / (judged[q] + 2 * epsilon)
+                out[q] += (1.0 + pooled[q] * precision_above) / (i + 1)
+                hits[q] += 1
+            if grades[i, q] >= min(rel, 0.0):
+                judged[q] += 1
+            if grades[i, q] > REPEAT:
+                pooled[q] += 1
+    for q in range(out.size):
+        out[q] /= max(n_relevant[q], 1.0)
 
 
 P = Metric(

@@ -13,56 +13,42 @@ from metrics_core.metrics.metric import Metric
 from metrics_core.metrics.parameters import REL, Choice, Number, Parameter, gain_table
 
 
-def discount_table(length):
-    discounts = np.empty(length)
-    for i in range(length):
-        discounts[i] = math.log2(i + 2)
-    return discounts
-
-
-def discounted_gain(row, discounts):
-    total = 0.0
-    for i in range(row.size):
-        if row[i] > 0:
-            total += row[i] / discounts[i]
-    return total
+def add_discounted(gains, cutoff, totals):
+    for i in range(min(cutoff, gains.shape[0])):
+        discount = math.log2(i + 2)
+        for q in range(totals.size):
+            totals[q] += gains[i, q] / discount if gains[i, q] > 0 else 0.0
 
 
 def discounted_cumulative_gain(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    discounts = discount_table(min(cutoff, grades.shape[1]))
-    for q in range(grades.shape[0]):
-        out[q] = discounted_gain(grades[q, : min(cutoff, n_retrieved[q])], discounts)
+    add_discounted(grades, cutoff, out)
 
 
 def normalised_discounted_cumulative_gain(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    discounts = discount_table(min(cutoff, max(grades.shape[1], ideal.shape[1])))
-    for q in range(grades.shape[0]):
-        best = discounted_gain(ideal[q, : min(cutoff, ideal.shape[1])], discounts)
-        if best > 0:
-            out[q] = discounted_gain(grades[q, : min(cutoff, n_retrieved[q])], discounts) / best
+    best = np.zeros(out.size)
+    add_discounted(grades, cutoff, out)
+    add_discounted(ideal, cutoff, best)
+    for q in range(out.size):
+        out[q] = out[q] / best[q] if best[q] > 0 else 0.0
 
 
 def expected_reciprocal_rank(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        row = grades[q, : min(cutoff, n_retrieved[q])]
-        reaching, total = 1.0, 0.0
-        for i in range(row.size):
-            if row[i] > 0:
-                total += row[i] * reaching / (i + 1)
-                reaching *= 1.0 - row[i]
-        out[q] = total
+    reaching = np.ones(out.size)
+    for i in range(min(cutoff, grades.shape[0])):
+        for q in range(out.size):
+            if grades[i, q] > 0:
+                out[q] += grades[i, q] * reaching[q] / (i + 1)
+                reaching[q] *= 1.0 - grades[i, q]
 
 
 def rank_biased_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    p = params[0]
-    for q in range(grades.shape[0]):
-        row = grades[q, : min(cutoff, n_retrieved[q])]
-        weight, total = 1.0, 0.0
-        for i in range(row.size):
-            if row[i] > 0:
-                total += row[i] * weight
-            weight *= p
-        out[q] = (1.0 - p) * total
+    p, weight = params[0], 1.0
+    for i in range(min(cutoff, grades.shape[0])):
+        for q in range(out.size):
+            out[q] += grades[i, q] * weight if grades[i, q] > 0 else 0.0
+        weight *= p
+    for q in range(out.size):
+        out[q] *= 1.0 - p
 
 
 GAINING_REL = Parameter("rel", None, "lower grades gain nothing")

@@ -43,13 +43,14 @@ class Metric:
         name: letters, digits and underscores, beginning with a letter.
         kernel: a plain Python function of loops over arrays, compiled at its first use,
             `kernel(grades, n_retrieved, ideal, rel, cutoff, params, out)`:
-            grades (n_queries, width) float64, the grade at each rank, NaN = unjudged, REPEAT (-inf) = the second place
-            of a document, neither relevant, non-relevant nor unjudged; n_retrieved (n_queries,) int64, the length of
-            each ranking; ideal (n_queries, n_judged) float64, the grades of all judged documents, descending, NaN
-            after the last; rel float, the lowest relevant grade; cutoff int, huge where there is none; params
-            (n_parameters,) float64, the values of the parameters other than rel in declared order, NaN for what is
-            no number, then the recall level if the metric takes one; out (n_queries,) float64, zeros, to be filled
-            with the scores. A kernel writes to nothing but out, and decides no policy.
+            grades (width, n_queries) float64, the grades at rank 1 of all queries, then those at rank 2, ...; NaN =
+            unjudged, or after the last document; REPEAT (-inf) = the second place of a document, neither relevant,
+            non-relevant nor unjudged; n_retrieved (n_queries,) int64, the length of each ranking; ideal (n_judged,
+            n_queries) float64, the grades of all judged documents, descending, NaN after the last; rel float, the
+            lowest relevant grade; cutoff int, huge where there is none; params (n_parameters,) float64, the values of
+            the parameters other than rel in declared order, NaN for what is no number, then the recall level if the
+            metric takes one; out (n_queries,) float64, zeros, to be filled with the scores. A kernel writes to nothing
+            but out, and decides no policy.
         title: the full name; the name where none is given.
         definition: the formula in a sentence or two.
         source: paper and venue, or the program of reference.
@@ -61,7 +62,7 @@ class Metric:
         gain_of_ideal: whether the kernel's ideal consists of gains as well (descending, as grades are).
         expected: ties="expected" is refused (None); changes nothing, as the order of ranks does not matter ("same");
             replaces each gain by the mean of its tie, which is exact for sums over ranks ("mean gains"); or is
-            computed by this kernel, with one more argument: tie_ends (n_queries, width), the rank at which the tie
+            computed by this kernel, with one more argument: tie_ends (width, n_queries), the rank at which the tie
             of each rank ends, exclusive, from 0.
         reads: what the score depends on: at which ranks the relevant documents stand and how many there are
             ("relevance"); the grades of judged documents as well ("grades"); also which documents are unjudged
@@ -206,13 +207,13 @@ class Metric:
         cutoff = NO_CUTOFF if self.cutoff is None or self.after == "recall" else int(self.cutoff)
         grades, ideal, tie_ends = block.grades, block.ideal, block.tie_ends
         if self.gain is not None:
-            seen = grades if tie_ends is not None else grades[:, :cutoff]
+            seen = grades if tie_ends is not None else grades[:cutoff]
             gains = self.gain(seen, rel, self._values)
             grades = grades if gains is seen else gains
             if self.gain_of_ideal:
                 gains = self.gain(ideal, rel, self._values)
                 ideal = ideal if gains is ideal else _descending(gains)
-        out = np.zeros(grades.shape[0])
+        out = np.zeros(block.n_retrieved.size)
         if tie_ends is not None and self.expected == "mean gains":
             grades = mean_gains(grades, block.n_retrieved, tie_ends)
         arguments = (grades, block.n_retrieved, ideal, rel, cutoff, self._params, out)
@@ -229,11 +230,11 @@ class Metric:
             (n_queries,) bool, all False for metrics whose definition needs none.
         """
         if not self.needs_relevant:
-            return np.zeros(block.ideal.shape[0], dtype=np.bool_)
+            return np.zeros(block.n_retrieved.size, dtype=np.bool_)
         rel = self._rel(policies)
         ideal = block.ideal
-        relevant = ideal[:, :1] >= rel if self.gain is None else self.gain(ideal, rel, self._values) > 0
-        without: BoolArray = relevant.sum(axis=1) == 0
+        relevant = ideal[:1] >= rel if self.gain is None else self.gain(ideal, rel, self._values) > 0
+        without: BoolArray = relevant.sum(axis=0) == 0
         return without
 
     def __str__(self) -> str:
@@ -326,6 +327,6 @@ def _recall_level(level: Any, text: str) -> float:
 
 
 def _descending(gains: FloatArray) -> FloatArray:
-    if (gains[:, 1:] > gains[:, :-1]).any():  # a table of gains need not ascend with the grades
-        return -np.sort(-gains, axis=1)  # NaN stays last
+    if (gains[1:] > gains[:-1]).any():  # a table of gains need not ascend with the grades
+        return -np.sort(-gains, axis=0)  # NaN stays last
     return gains

@@ -13,9 +13,9 @@ from metrics_core.metrics.parameters import Number, Parameter, flag
 
 def compatibility(grades, n_retrieved, ideal, rel, cutoff, params, out):
     p, normalize = params[0], params[1] > 0
-    for q in range(grades.shape[0]):
+    for q in range(out.size):
         n_ideal = 0
-        while n_ideal < ideal.shape[1] and ideal[q, n_ideal] > 0:
+        while n_ideal < ideal.shape[0] and ideal[n_ideal, q] > 0:
             n_ideal += 1
         if n_ideal == 0:
             continue
@@ -23,8 +23,8 @@ def compatibility(grades, n_retrieved, ideal, rel, cutoff, params, out):
         joins = np.zeros(depth, np.int64)  # documents at the first depth by which both rankings hold them
         taken = np.zeros(n_ideal, np.int64)  # at the first place of each grade: how many of that grade came before
         for i in range(n_retrieved[q]):
-            if grades[q, i] > 0:
-                first = place_of(grades[q, i], ideal[q, :n_ideal])
+            if grades[i, q] > 0:
+                first = place_of(grades[i, q], ideal[:n_ideal, q])
                 joins[max(i, first + taken[first])] += 1
                 taken[first] += 1
         weight, overlap, score, best, total = 1.0, 0, 0.0, 0.0, 0.0

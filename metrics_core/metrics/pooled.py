@@ -4,39 +4,42 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from metrics_core.metrics import gains
 from metrics_core.metrics.metric import Metric
 from metrics_core.metrics.parameters import Number, Parameter
 
 
-def total_gain(row):
-    total = 0.0
-    for i in range(row.size):
-        total += row[i]
-    return total
+def add_gains(gains, n_retrieved, cutoff, totals):
+    for i in range(min(cutoff, gains.shape[0])):
+        for q in range(totals.size):
+            totals[q] += gains[i, q] if i < n_retrieved[q] else 0.0  # a cell after the last document is unjudged, too
 
 
 def gain_per_rank(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        out[q] = total_gain(grades[q, : min(cutoff, n_retrieved[q])]) / cutoff
+    add_gains(grades, n_retrieved, cutoff, out)
+    for q in range(out.size):
+        out[q] /= cutoff
 
 
 def gain_per_document(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        row = grades[q, : min(cutoff, n_retrieved[q])]
-        if row.size > 0:
-            out[q] = total_gain(row) / row.size
+    add_gains(grades, n_retrieved, cutoff, out)
+    for q in range(out.size):
+        out[q] /= max(min(cutoff, n_retrieved[q]), 1)
 
 
 def rank_biased_residual(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    p = params[0]
-    for q in range(grades.shape[0]):
-        row = grades[q, : n_retrieved[q]]
-        weight, total = 1.0, 0.0
-        for i in range(row.size):
-            total += row[i] * weight
-            weight *= p
-        out[q] = weight + (1.0 - p) * total
+    p, weight = params[0], 1.0
+    beyond = np.ones(out.size)
+    for i in range(grades.shape[0]):
+        for q in range(out.size):
+            out[q] += grades[i, q] * weight if i < n_retrieved[q] else 0.0
+        weight *= p
+        for q in range(out.size):
+            beyond[q] = weight if i < n_retrieved[q] else beyond[q]
+    for q in range(out.size):
+        out[q] = beyond[q] + (1.0 - p) * out[q]
 
 
 Judged = Metric(

@@ -6,72 +6,74 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from metrics_core.metrics.metric import Metric
 from metrics_core.metrics.parameters import REL, Number, Parameter
 
 
 def count_relevant(grades, rel):  # as in binary.py: numba's cache watches one file a kernel, see compile.compiled
-    n_relevant = 0
-    for i in range(grades.size):
-        if grades[i] >= rel:  # never for NaN, the unjudged
-            n_relevant += 1
-    return n_relevant
+    counts = np.zeros(grades.shape[1])
+    for i in range(grades.shape[0]):
+        for q in range(counts.size):
+            counts[q] += 1.0 if grades[i, q] >= rel else 0.0  # never for NaN, the unjudged
+    return counts
 
 
 def set_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        if n_retrieved[q] > 0:
-            out[q] = count_relevant(grades[q, : n_retrieved[q]], rel) / n_retrieved[q]
+    hits = count_relevant(grades, rel)
+    for q in range(out.size):
+        out[q] = hits[q] / max(n_retrieved[q], 1)
 
 
 def set_recall(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        n_relevant = count_relevant(ideal[q], rel)
-        if n_relevant > 0:
-            out[q] = count_relevant(grades[q, : n_retrieved[q]], rel) / n_relevant
+    hits, n_relevant = count_relevant(grades, rel), count_relevant(ideal, rel)
+    for q in range(out.size):
+        out[q] = hits[q] / max(n_relevant[q], 1.0)
 
 
 def set_f(grades, n_retrieved, ideal, rel, cutoff, params, out):
     beta, x = params[0], params[1]
     weight = beta * beta if math.isnan(x) else x
-    for q in range(grades.shape[0]):
-        hits = count_relevant(grades[q, : n_retrieved[q]], rel)
-        if hits > 0:
-            precision, recall = hits / n_retrieved[q], hits / count_relevant(ideal[q], rel)
+    hits, n_relevant = count_relevant(grades, rel), count_relevant(ideal, rel)
+    for q in range(out.size):
+        if hits[q] > 0:
+            precision, recall = hits[q] / n_retrieved[q], hits[q] / n_relevant[q]
             out[q] = (weight + 1.0) * precision * recall / (weight * precision + recall)
 
 
 def set_average_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        hits = count_relevant(grades[q, : n_retrieved[q]], rel)
-        if hits > 0:
-            out[q] = hits * hits / (n_retrieved[q] * count_relevant(ideal[q], rel))
+    hits, n_relevant = count_relevant(grades, rel), count_relevant(ideal, rel)
+    for q in range(out.size):
+        out[q] = hits[q] * hits[q] / max(n_retrieved[q] * n_relevant[q], 1.0)
 
 
 def set_relative_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        best = min(n_retrieved[q], count_relevant(ideal[q], rel))
-        if best > 0:
-            out[q] = count_relevant(grades[q, : n_retrieved[q]], rel) / best
+    hits, n_relevant = count_relevant(grades, rel), count_relevant(ideal, rel)
+    for q in range(out.size):
+        out[q] = hits[q] / max(min(n_retrieved[q], n_relevant[q]), 1.0)
 
 
 def number_retrieved(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
+    for q in range(out.size):
         out[q] = n_retrieved[q]
 
 
 def number_relevant(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        out[q] = count_relevant(ideal[q], rel)
+    n_relevant = count_relevant(ideal, rel)
+    for q in range(out.size):
+        out[q] = n_relevant[q]
 
 
 def number_relevant_retrieved(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        out[q] = count_relevant(grades[q, : n_retrieved[q]], rel)
+    hits = count_relevant(grades, rel)
+    for q in range(out.size):
+        out[q] = hits[q]
 
 
 def number_queries(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    out[:] = 1.0
+    for q in range(out.size):
+        out[q] = 1.0
 
 
 SetP = Metric(

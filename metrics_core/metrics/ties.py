@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def mean_gains(gains: FloatArray, n_retrieved: IntArray, tie_ends: IntArray) -> FloatArray:
-    """Each positive gain replaced by the mean gain of its tie, (n_queries, width); exact for sums over ranks."""
+    """Each positive gain replaced by the mean gain of its tie, (width, n_queries); exact for sums over ranks."""
     means = np.zeros(gains.shape)
     _mean_gains(gains, n_retrieved, tie_ends, means)
     return means
@@ -28,15 +28,15 @@ def mean_gains(gains: FloatArray, n_retrieved: IntArray, tie_ends: IntArray) -> 
 
 @compiled
 def _mean_gains(gains, n_retrieved, tie_ends, means):
-    for q in range(gains.shape[0]):
+    for q in range(gains.shape[1]):
         start = 0
         while start < n_retrieved[q]:
-            end = tie_ends[q, start]
+            end = tie_ends[start, q]
             total = 0.0
             for i in range(start, end):
-                if gains[q, i] > 0:
-                    total += gains[q, i]
-            means[q, start:end] = total / (end - start)
+                if gains[i, q] > 0:
+                    total += gains[i, q]
+            means[start:end, q] = total / (end - start)
             start = end
 
 
@@ -58,37 +58,37 @@ def expected_hits(row, tie_ends, rel, depth):
 
 
 def precision(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
-    for q in range(grades.shape[0]):
-        out[q] = expected_hits(grades[q, : n_retrieved[q]], tie_ends[q], rel, cutoff) / cutoff
+    for q in range(out.size):
+        out[q] = expected_hits(grades[: n_retrieved[q], q], tie_ends[:, q], rel, cutoff) / cutoff
 
 
 def recall(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
-    for q in range(grades.shape[0]):
-        n_relevant = count_relevant(ideal[q], rel)
+    for q in range(out.size):
+        n_relevant = count_relevant(ideal[:, q], rel)
         if n_relevant > 0:
-            out[q] = expected_hits(grades[q, : n_retrieved[q]], tie_ends[q], rel, cutoff) / n_relevant
+            out[q] = expected_hits(grades[: n_retrieved[q], q], tie_ends[:, q], rel, cutoff) / n_relevant
 
 
 def capped_recall(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
-    for q in range(grades.shape[0]):
-        most = min(count_relevant(ideal[q], rel), cutoff)
+    for q in range(out.size):
+        most = min(count_relevant(ideal[:, q], rel), cutoff)
         if most > 0:
-            out[q] = expected_hits(grades[q, : n_retrieved[q]], tie_ends[q], rel, cutoff) / most
+            out[q] = expected_hits(grades[: n_retrieved[q], q], tie_ends[:, q], rel, cutoff) / most
 
 
 def r_precision(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
-    for q in range(grades.shape[0]):
-        n_relevant = count_relevant(ideal[q], rel)
+    for q in range(out.size):
+        n_relevant = count_relevant(ideal[:, q], rel)
         if n_relevant > 0:
-            out[q] = expected_hits(grades[q, : n_retrieved[q]], tie_ends[q], rel, n_relevant) / n_relevant
+            out[q] = expected_hits(grades[: n_retrieved[q], q], tie_ends[:, q], rel, n_relevant) / n_relevant
 
 
 def success(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
-    for q in range(grades.shape[0]):
+    for q in range(out.size):
         start = 0
         while start < min(cutoff, n_retrieved[q]):
-            end = tie_ends[q, start]
-            relevant = count_relevant(grades[q, start:end], rel)
+            end = tie_ends[start, q]
+            relevant = count_relevant(grades[start:end, q], rel)
             if relevant > 0:
                 none = 1.0
                 for i in range(min(end, cutoff) - start):
@@ -99,11 +99,11 @@ def success(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
 
 
 def reciprocal_rank(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
-    for q in range(grades.shape[0]):
+    for q in range(out.size):
         start = 0
         while start < min(cutoff, n_retrieved[q]):
-            end = tie_ends[q, start]
-            relevant = count_relevant(grades[q, start:end], rel)
+            end = tie_ends[start, q]
+            relevant = count_relevant(grades[start:end, q], rel)
             if relevant > 0:
                 none, total = 1.0, 0.0
                 for i in range(start, min(end, cutoff)):
@@ -115,12 +115,12 @@ def reciprocal_rank(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_en
 
 
 def average_precision(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
-    for q in range(grades.shape[0]):
-        n_relevant = count_relevant(ideal[q], rel)
+    for q in range(out.size):
+        n_relevant = count_relevant(ideal[:, q], rel)
         hits, total, start = 0, 0.0, 0
         while start < min(cutoff, n_retrieved[q]):
-            end = tie_ends[q, start]
-            size, relevant = end - start, count_relevant(grades[q, start:end], rel)
+            end = tie_ends[start, q]
+            size, relevant = end - start, count_relevant(grades[start:end, q], rel)
             for i in range(start, min(end, cutoff)):
                 above = (i - start) * (relevant - 1) / (size - 1) if size > 1 else 0.0
                 total += relevant / size * (hits + 1 + above) / (i + 1)

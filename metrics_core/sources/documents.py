@@ -109,15 +109,16 @@ class DocumentSource:
         """None if a ground-truth value is of a type whose `==` may say something else than its hash."""
         # A question's documents are visited once and together: what this loop costs is the memory they lie in.
         value_of, values_of, nulls, plain = self.value, self.values, self._nulls, _PLAIN
-        matched = np.full((rows.size, int(n_retrieved.max(initial=0))), np.nan)
-        width = matched.shape[1]
+        n = rows.size
+        matched = np.full((int(n_retrieved.max(initial=0)), n), np.nan)  # rank by rank, as the kernels see it
         left_out: list[int] = []  # ground-truth documents that do not count, by their place among those of all rows
         found: list[int] = []  # those of the others that were retrieved
         places: list[int] = []  # and where, by their place in the flat block
-        place = start = 0
+        place = 0
         places_of_rows = rows.tolist()
         ground_truth = [self.ground_truth[row] for row in places_of_rows]
-        for truth, documents in zip(ground_truth, [self.retrieved[row] for row in places_of_rows], strict=True):
+        rankings = [self.retrieved[row] for row in places_of_rows]
+        for q, (truth, documents) in enumerate(zip(ground_truth, rankings, strict=True)):
             retrieved = values_of(documents)
             known = [*nulls]
             for document in truth:
@@ -130,17 +131,16 @@ class DocumentSource:
                     known.append(value)
                     if value in retrieved:
                         found.append(place)
-                        places.append(start + retrieved.index(value))
+                        places.append(retrieved.index(value) * n + q)
                 place += 1
-            start += width
         grades = self.grades(rows)
         counts = np.ones(grades.size, np.bool_)
         counts[left_out] = False
         if left_out:
             self._keep_one_judgement(rows, grades, counts)
         matched.reshape(-1)[places] = grades[found]
-        n_distinct = n_judged - np.bincount(np.repeat(np.arange(rows.size), n_judged)[left_out], minlength=rows.size)
-        return MatchedBlock(rows, matched, n_retrieved, None, pad(grades[counts], n_distinct, np.nan), None)
+        n_distinct = n_judged - np.bincount(np.repeat(np.arange(n), n_judged)[left_out], minlength=n)
+        return MatchedBlock(rows, matched.T, n_retrieved, None, pad(grades[counts], n_distinct, np.nan), None)
 
     def _keep_one_judgement(self, rows: IntArray, grades: FloatArray, counts: BoolArray) -> None:
         """Gives the first of several judgements of a document the grade that counts."""

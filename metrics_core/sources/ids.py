@@ -64,8 +64,8 @@ def match_ids(
     Raises:
         DuplicateJudgementError: two judgements of a document under "error".
     """
-    grades = np.full((rows.size, int(retrieved.lengths[rows].max(initial=0))), np.nan)
-    grades_of_judged = np.full((rows.size, int(judged.lengths[rows].max(initial=0))), np.nan)
+    grades = np.full((int(retrieved.lengths[rows].max(initial=0)), rows.size), np.nan)  # rank by rank in memory
+    grades_of_judged = np.full((int(judged.lengths[rows].max(initial=0)), rows.size), np.nan)
     refused = np.full(2, -1)
 
     def matched(repeat_of: Int32Array) -> int:
@@ -90,7 +90,7 @@ def match_ids(
     if refused[0] >= 0:
         raise DuplicateJudgementError(int(refused[0]), int(refused[1]))
     if not n_repeats:
-        return grades, grades_of_judged, None
-    repeat_of = np.full(grades.shape, -1, np.int32)
+        return grades.T, grades_of_judged.T, None
+    repeat_of = np.full(grades.shape[::-1], -1, np.int32)
     matched(repeat_of)  # writes the same grades again; repeats are rare, and noting them at once would slow the rest
-    return grades, grades_of_judged, repeat_of
+    return grades.T, grades_of_judged.T, repeat_of

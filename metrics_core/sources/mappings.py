@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from itertools import chain, repeat
+from itertools import chain, groupby, repeat
 from math import nan
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,6 +43,33 @@ class _Mappings:
         self.n_retrieved: IntArray = np.fromiter(map(len, self.rankings), np.int64, len(query_ids))
 
 
+class _Listed:
+    """The documents of some rankings of a block as lists, end to end, as dicts know no positions.
+
+    What this costs is the memory in which the documents lie, touched here for the first time.
+    """
+
+    def __init__(self) -> None:
+        self._documents: list[Id] = []
+        self._starts: dict[int, int] = {}
+
+    def add(self, place: int, ranking: Iterable[Id]) -> list[Id]:
+        """The documents of the ranking at this place in the block, kept for `documents_at`."""
+        documents = list(ranking)
+        self._starts[place] = len(self._documents)
+        self._documents += documents
+        return documents
+
+    def documents_at(self, places: IntArray, positions: IntArray, rankings: Sequence[Iterable[Id]]) -> list[Id]:
+        """The documents at `positions` (from 0) of the rankings at `places` in the block."""
+        distinct, which = np.unique(places, return_inverse=True)
+        for place in distinct.tolist():
+            if place not in self._starts:
+                self.add(place, rankings[place])
+        starts = np.array([self._starts[place] for place in distinct.tolist()])
+        return [*map(self._documents.__getitem__, (starts[which] + positions).tolist())]
+
+
 class MappingSource(_Mappings):
     """Dicts of judgements and of scored documents, {query: {document: score}}."""
 
@@ -57,24 +84,24 @@ class MappingSource(_Mappings):
         rankings = [self.rankings[row] for row in rows]
         judged = pad(_numbers("grade", judgements, n_judged, self.query_ids, rows), n_judged, nan)
         scores = pad(_numbers("score", rankings, n_retrieved, self.query_ids, rows), n_retrieved, nan)
+        listed = _Listed()
         comparisons = (n_judged * n_retrieved).sum()
         if n_judged.sum() > n_retrieved.sum() or comparisons > _COMPARISONS_A_LOOKUP * n_retrieved.sum():
             grades = _look_up(judgements, rankings, n_retrieved)
         else:
             judged_scores = _look_up(rankings, judgements, n_judged)
             grades = np.full(scores.shape, nan)
-            tied = np.zeros(rows.size, np.bool_)
-            _locate(scores, n_retrieved, judged, judged_scores, grades, tied)
-            for place in np.flatnonzero(tied):
-                grades[place, : n_retrieved[place]] = list(map(judgements[place].get, rankings[place], repeat(nan)))
-        return MatchedBlock(rows, grades, n_retrieved, scores, judged, None, partial(self._keys, rows))
+            tied = np.empty((judged.size, 3), np.int64)
+            tied = tied[: _locate(scores, n_retrieved, judged, judged_scores, grades, tied)]
+            for q, group in groupby(tied.tolist(), itemgetter(0)):
+                documents, wanted = listed.add(q, rankings[q]), list(judgements[q])
+                for _, j, first in group:
+                    grades[q, documents.index(wanted[j], first)] = judged[q, j]
 
-    def _keys(self, rows: IntArray, places: IntArray, positions: IntArray) -> KeyTable:
-        tied_rows, tied_places = np.unique(places, return_inverse=True)
-        documents = list(chain.from_iterable(self.rankings[row] for row in rows[tied_rows]))
-        lengths = self.n_retrieved[rows[tied_rows]]
-        wanted = (np.cumsum(lengths) - lengths)[tied_places] + positions
-        return encode_keys([documents[place] for place in wanted.tolist()])
+        def keys(places: IntArray, positions: IntArray) -> KeyTable:
+            return encode_keys(listed.documents_at(places, positions, rankings))
+
+        return MatchedBlock(rows, grades, n_retrieved, scores, judged, None, keys)
 
     def describe(self, row: int, position: int) -> str:
         """The id of one retrieved document."""

@@ -21,9 +21,9 @@ def _block(qrels: Judgements, rankings: Rankings) -> GradeBlock:
 
 
 def _padded(rows: Sequence[Sequence[float]]) -> np.ndarray:
-    padded = np.full((len(rows), max(map(len, rows), default=0)), nan)
-    for row, values in zip(padded, rows, strict=True):
-        row[: len(values)] = values
+    padded = np.full((max(map(len, rows), default=0), len(rows)), nan)
+    for q, values in enumerate(rows):
+        padded[: len(values), q] = values
     return padded
 
 

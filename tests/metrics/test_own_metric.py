@@ -35,20 +35,20 @@ def rank_of_first(row, rel):
 
 
 def first_hit(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        rank = rank_of_first(grades[q, : min(cutoff, n_retrieved[q])], rel)
+    for q in range(out.size):
+        rank = rank_of_first(grades[: min(cutoff, n_retrieved[q]), q], rel)
         out[q] = params[0] ** rank if rank else 0.0
 
 
 def not_for_numba(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        found = {"relevant": [grade for grade in grades[q].tolist() if grade >= rel], "n": None}
+    for q in range(out.size):
+        found = {"relevant": [grade for grade in grades[:, q].tolist() if grade >= rel], "n": None}
         out[q] = len(found["relevant"])
 
 
 def writes_to_its_input(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for q in range(grades.shape[0]):
-        grades[q, 0] = 0.0
+    for q in range(out.size):
+        grades[0, q] = 0.0
 
 
 FirstHit = Metric(

@@ -38,12 +38,13 @@ groups = st.lists(
 def block_of_rows(rows, ideal, tie_ends=None):
     grades = np.array(rows, dtype=np.float64).reshape(len(rows), -1)
     n_retrieved = np.full(len(rows), grades.shape[1], dtype=np.int64)
-    return GradeBlock(np.arange(len(rows)), grades, n_retrieved, np.tile(ideal, (len(rows), 1)), tie_ends)
+    ideal = np.repeat(ideal[:, None], len(rows), axis=1)
+    return GradeBlock(np.arange(len(rows)), np.ascontiguousarray(grades.T), n_retrieved, ideal, tie_ends)
 
 
 def ends_of(tied):
     ends = np.cumsum([len(group) for group in tied], dtype=np.int64)
-    return np.repeat(ends, [len(group) for group in tied]).astype(np.int64)[None, :]
+    return np.repeat(ends, [len(group) for group in tied]).astype(np.int64)[:, None]
 
 
 @settings(deadline=None)  # the kernels are compiled in the first example
@@ -64,7 +65,7 @@ def test_equals_enumeration(tied, missed):
 @given(row=st.lists(st.sampled_from([nan, -1.0, 0.0, 1.0, 3.0]), max_size=6))
 def test_without_ties_nothing_changes(row):
     ideal = np.array(sorted((grade for grade in row if grade > REPEAT), reverse=True))
-    alone = block_of_rows([row], ideal, np.arange(1, len(row) + 1)[None, :])
+    alone = block_of_rows([row], ideal, np.arange(1, len(row) + 1)[:, None])
     for name in ALLOWED:
         untied = parse(name).score(replace(alone, tie_ends=None), Policies())
         assert parse(name).score(alone, EXPECTED) == pytest.approx(untied, abs=1e-15), name
@@ -74,7 +75,7 @@ def test_ties_of_thousands_keep_their_precision():
     n, relevant, k = 5000, 40, 100
     row = np.zeros(n)
     row[:relevant] = 1
-    block = block_of_rows([row], row, np.full((1, n), n))
+    block = block_of_rows([row], row, np.full((n, 1), n))
     none = comb(n - relevant, k) / comb(n, k)
     first = [comb(n - i - 1, relevant - 1) / comb(n, relevant) for i in range(n)]
     expected = {

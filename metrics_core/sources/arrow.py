@@ -1,0 +1,390 @@
+"""Arrow columns as judgements and rankings: read where they lie, without a Python object for any document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from metrics_core.blocks import FloatArray, IntArray, KeyTable, Source
+from metrics_core.errors import InputError
+from metrics_core.keys import decode_keys
+from metrics_core.policies import Policies
+from metrics_core.repeats import settle_repeats
+from metrics_core.sources.arrays import ArraySource, IdArrays
+from metrics_core.sources.keyed import KeyedDocuments, KeyedSource
+from metrics_core.trec import Qrels, Run
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROLES = ("query_id", "ground_truth", "relevance", "retrieved", "scores")
+"""What a row of a table may hold; each is the name of its column unless `columns` gives another."""
+_NEEDED = ("ground_truth", "retrieved")
+
+_QUERY_NAMES = ("query_id", "query", "qid", "q_id", "query-id")
+_DOCUMENT_NAMES = ("doc_id", "document_id", "document", "docid", "docno", "did", "corpus-id")
+_GRADE_NAMES = ("grade", "relevance", "rel", "label", "score")
+_SCORE_NAMES = ("score", "sim")
+
+BATCH_ROWS = 1 << 16
+
+
+def is_frame(value: object) -> bool:
+    """Whether a value is a table of columns: Arrow's C stream interface, a polars LazyFrame, a Hugging Face dataset."""
+    return hasattr(value, "__arrow_c_stream__") or hasattr(value, "collect_schema") or hasattr(value, "with_format")
+
+
+def batches_of(frame: Any, max_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    """The rows of a frame in order, as record batches of at most `max_rows` rows.
+
+    Raises:
+        InputError: no frame.
+        ImportError: pyarrow is not installed.
+    """
+    import pyarrow as pa
+
+    parts: Any
+    if hasattr(frame, "with_format"):  # a Hugging Face dataset, whose table would ignore selections and shuffles
+        parts = frame.with_format("arrow").iter(max_rows)
+    elif hasattr(frame, "collect_batches"):  # a polars LazyFrame
+        parts = frame.collect_batches(chunk_size=max_rows, maintain_order=True)
+    elif hasattr(frame, "__arrow_c_stream__"):
+        parts = [frame]
+    else:
+        raise InputError(
+            f"a table needs the Arrow C stream interface (pyarrow, pandas, polars, duckdb), got {type(frame).__name__}"
+        )
+    for part in parts:
+        for batch in pa.RecordBatchReader.from_stream(part):
+            for start in range(0, batch.num_rows, max_rows):
+                yield batch.slice(start, max_rows)
+
+
+def roles_of(schema: pa.Schema, columns: Mapping[str, str] | None) -> dict[str, str]:
+    """The column of each role that the table has, of a type that fits.
+
+    Args:
+        columns: names of columns by role, for those that are not named as their role is.
+
+    Raises:
+        InputError: an unknown role, a missing column, or one of another type.
+    """
+    given = dict(columns or {})
+    if unknown := [role for role in given if role not in ROLES]:
+        raise InputError(f"columns has no role {unknown[0]!r}; there are {', '.join(ROLES)}")
+    roles = {role: given.get(role, role) for role in ROLES}
+    there = ", ".join(map(repr, schema.names)) or "none"
+    for role, name in roles.items():
+        if schema.names.count(name) > 1:
+            raise InputError(f"there are several columns {name!r}")
+        if name not in schema.names and (role in given or role in _NEEDED):
+            raise InputError(f"there is no column {name!r} for {role}; the table has {there} (columns= maps roles)")
+    roles = {role: name for role, name in roles.items() if name in schema.names}
+    kinds = {role: _kind(schema.field(name).type) for role, name in roles.items()}
+    expected: dict[str, tuple[str, ...]] = dict.fromkeys(_NEEDED, ("lists of strings", "lists of integers"))
+    expected |= dict.fromkeys(("relevance", "scores"), ("lists of integers", "lists of floats", "lists of booleans"))
+    expected["query_id"] = ("strings", "integers")
+    for role, kind in kinds.items():
+        if kind not in expected[role]:
+            found = schema.field(roles[role]).type
+            raise InputError(f"column {roles[role]!r} must hold {' or '.join(expected[role])}, got {found}")
+    if kinds["ground_truth"] != kinds["retrieved"]:
+        raise InputError(
+            f"column {roles['ground_truth']!r} holds {kinds['ground_truth']}, {roles['retrieved']!r} "
+            f"{kinds['retrieved']}: they would never match; cast one"
+        )
+    return roles
+
+
+def row_policies(policies: Policies | str | None, roles: Mapping[str, str]) -> Policies:
+    """The policies for rows with these roles: by default "trec_eval" where there are scores, else "haystack".
+
+    Raises:
+        PolicyError: a policy that cannot apply.
+    """
+    resolved = Policies.resolve(policies, default="trec_eval" if "scores" in roles else "haystack")
+    resolved.refuse("a table with a row a query", "missing", "unjudged_query", "drop_identical_ids")
+    return resolved if "scores" in roles else resolved.for_rankings_without_scores()
+
+
+def row_source(batch: pa.RecordBatch, roles: Mapping[str, str], policies: Policies, query_ids: Sequence[Any]) -> Source:
+    """A source of the rows of a batch.
+
+    Args:
+        roles: from `roles_of`.
+        policies: from `row_policies`.
+        query_ids: one a row; messages name them.
+
+    Raises:
+        InputError: null lists, unless null_list="empty"; lists that do not pair up; null, NaN or infinite numbers;
+            documents judged twice, unless the policies settle it. Names the query and the column.
+    """
+
+    def flat(role: str) -> tuple[Any, IntArray]:
+        return _flat(batch.column(roles[role]), roles[role], policies, query_ids)
+
+    def numbers(role: str, of: str, offsets: IntArray) -> FloatArray:
+        values, own_offsets = flat(role)
+        different = np.flatnonzero(np.diff(own_offsets) != np.diff(offsets))
+        if different.size:
+            row = int(different[0])
+            lengths = [int(each[row + 1] - each[row]) for each in (own_offsets, offsets)]
+            raise InputError(
+                f"query {query_ids[row]!r}: {roles[role]!r} has {lengths[0]} values for {lengths[1]} documents in "
+                f"{roles[of]!r}"
+            )
+        return _floats(values, lambda place: f"{roles[role]!r} of query {query_ids[_row(offsets, place)]!r}")
+
+    judged, judged_offsets = flat("ground_truth")
+    retrieved, offsets = flat("retrieved")
+    grades = numbers("relevance", "ground_truth", judged_offsets) if "relevance" in roles else np.ones(len(judged))
+    scores = numbers("scores", "retrieved", offsets) if "scores" in roles else None
+    if _is_integer(judged.type) and not judged.null_count and not retrieved.null_count:
+        return ArraySource(
+            query_ids,
+            IdArrays(_integers(judged), grades=grades, offsets=judged_offsets),
+            IdArrays(_integers(retrieved), scores=scores, offsets=offsets),
+            policies,
+        )
+    ignored = policies.empty_key == "ignore"
+    keys, rows = (
+        keys_of(judged, empty_is_null=ignored),
+        np.repeat(np.arange(judged_offsets.size - 1), np.diff(judged_offsets)),
+    )
+
+    def refusal(repeats: IntArray, queries: IntArray) -> InputError:
+        place = int(repeats[0])
+        document = decode_keys(_at(keys, np.array([place])))[0]
+        return InputError(
+            f"query {query_ids[int(queries[0])]!r} judges document {document!r} twice in {roles['ground_truth']!r}; "
+            "remove one, or say which counts: duplicate_judgements='max' or duplicate_judgements='last'"
+        )
+
+    counted = keys.lengths >= 0  # a null equals nothing
+    settled = settle_repeats(keys, grades, judged_offsets, policies.duplicate_judgements, refusal)
+    if settled is not None:
+        counted &= settled
+    if not counted.all():
+        keys, grades = _at(keys, np.flatnonzero(counted)), grades[counted]
+        judged_offsets = np.append(0, np.cumsum(np.bincount(rows[counted], minlength=judged_offsets.size - 1)))
+    return KeyedSource(
+        query_ids,
+        KeyedDocuments(keys, grades, _ranges(judged_offsets)),
+        KeyedDocuments(keys_of(retrieved, empty_is_null=ignored), scores, _ranges(offsets)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LongTable:
+    """A long table as a prepared object, and what its ids were: str or int."""
+
+    data: Any  # Qrels or Run
+    query_kind: str
+    document_kind: str
+
+
+def long_table(frame: Any, kind: type[Qrels | Run], duplicate_judgements: Any) -> LongTable:
+    """Judgements or rankings with a row a document: query, document, grade or score.
+
+    Columns are recognised by their names or, where there are three others, by their order.
+
+    Raises:
+        InputError: columns that cannot be recognised or are of other types; nulls; numbers that are NaN or infinite;
+            documents judged twice, unless duplicate_judgements settles it.
+        ImportError: pyarrow is not installed.
+    """
+    import pyarrow as pa
+
+    what, value_names = ("qrels", _GRADE_NAMES) if kind is Qrels else ("run", _SCORE_NAMES)
+    table = pa.Table.from_batches(list(batches_of(frame))) if not isinstance(frame, pa.Table) else frame
+    names = _long_columns(table.column_names, what, value_names)
+    queries, documents, values = (_one_array(table.column(name)) for name in names)
+    if not len(table):
+        raise InputError(f"the {what} table has no rows")
+    for name, column in zip(names, (queries, documents, values), strict=True):
+        if column.null_count:
+            row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+            raise InputError(f"column {name!r} of the {what} is null in row {row}")
+    kinds = [_kind(column.type) for column in (queries, documents)]
+    for name, found, column in zip(names, kinds, (queries, documents), strict=False):
+        if found not in ("strings", "integers"):
+            raise InputError(f"column {name!r} of the {what} must hold strings or integers, got {column.type}")
+    if _kind(values.type) not in ("integers", "floats", "booleans"):
+        raise InputError(f"column {names[2]!r} of the {what} must hold numbers, got {values.type}")
+    encoded = queries.dictionary_encode()
+    row_of = encoded.indices.to_numpy()
+    order = None
+    if np.count_nonzero(np.diff(row_of)) + 1 != len(encoded.dictionary):  # a query's rows are not together
+        order = np.argsort(row_of, kind="stable")
+    keys = keys_of(documents)
+    numbers = _floats(values, lambda place: f"row {place}, column {names[2]!r} of the {what}")
+    if order is not None:
+        keys, numbers = _at(keys, order), numbers[order]
+    query_ids = tuple(encoded.dictionary.to_pylist())
+    offsets = np.append(0, np.cumsum(np.bincount(row_of, minlength=len(query_ids))))
+    if kind is Qrels:
+
+        def refusal(repeats: IntArray, queries: IntArray) -> InputError:
+            place = int(repeats[0])
+            row = place if order is None else int(order[place])
+            return InputError(
+                f"row {row} of the qrels: document {decode_keys(_at(keys, np.array([place])))[0]!r} is judged twice "
+                f"for query {query_ids[int(queries[0])]!r}; remove one, or say which counts: "
+                "duplicate_judgements='max' or duplicate_judgements='last'"
+            )
+
+        kept = settle_repeats(keys, numbers, offsets, duplicate_judgements, refusal)
+        if kept is not None:
+            keys, numbers = _at(keys, np.flatnonzero(kept)), numbers[kept]
+            offsets = offsets - np.append(0, np.cumsum(~kept))[offsets]
+    return LongTable(kind(query_ids, offsets, keys, numbers), *kinds)
+
+
+def _long_columns(names: Sequence[str], what: str, value_names: Sequence[str]) -> list[str]:
+    lowered = {name.lower(): name for name in names}
+    found = [
+        next((lowered[name] for name in wanted if name in lowered), None)
+        for wanted in (_QUERY_NAMES, _DOCUMENT_NAMES, value_names)
+    ]
+    if all(name is not None for name in found):
+        return [name for name in found if name is not None]
+    if len(names) == 3:
+        return list(names)
+    raise InputError(
+        f"the {what} table needs a column of each: query ({', '.join(_QUERY_NAMES)}), document "
+        f"({', '.join(_DOCUMENT_NAMES)}), number ({', '.join(value_names)}); got {', '.join(map(repr, names))}"
+    )
+
+
+def _kind(found: pa.DataType) -> str:
+    """What a column of this type holds, in words; what the engine cannot read by Arrow's own name."""
+    import pyarrow as pa
+
+    is_ = pa.types
+    if is_.is_dictionary(found):
+        return _kind(found.value_type)
+    if is_.is_list(found) or is_.is_large_list(found) or is_.is_fixed_size_list(found) or _is_list_view(found):
+        return f"lists of {_kind(found.value_type)}"
+    if is_.is_string(found) or is_.is_large_string(found) or is_.is_string_view(found):
+        return "strings"
+    if is_.is_integer(found):
+        return "integers"
+    if is_.is_floating(found) or is_.is_decimal(found):
+        return "floats"
+    return "booleans" if is_.is_boolean(found) else str(found)
+
+
+def _is_list_view(found: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_list_view(found) or pa.types.is_large_list_view(found))
+
+
+def _is_integer(found: pa.DataType) -> bool:
+    return _kind(found) == "integers"
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    import pyarrow as pa
+
+    if _kind(column.type) == "strings":
+        column = column.cast(pa.large_string())  # whose chunks can be put together beyond 2 GB
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def _flat(column: pa.Array, name: str, policies: Policies, query_ids: Sequence[Any]) -> tuple[pa.Array, IntArray]:
+    """The items of all lists, and (n_rows + 1,) where each list begins."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if column.null_count and policies.null_list == "error":
+        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise InputError(
+            f"{name!r} of query {query_ids[row]!r} is null; null_list='empty' takes that for an empty list"
+        )
+    lengths = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
+    return column.flatten(), np.append(0, np.cumsum(lengths, dtype=np.int64))
+
+
+def keys_of(texts: pa.Array | pa.ChunkedArray, *, empty_is_null: bool = False) -> KeyTable:
+    """Strings where they lie, or integers as decimal text; a null has the length -1, which matches nothing."""
+    import pyarrow as pa
+
+    if isinstance(texts, pa.ChunkedArray):
+        texts = _one_array(texts)
+    if pa.types.is_dictionary(texts.type):
+        texts = texts.dictionary_decode()
+    if _is_integer(texts.type) or pa.types.is_string_view(texts.type):
+        texts = texts.cast(pa.large_string())
+    width = np.dtype(np.int64 if pa.types.is_large_string(texts.type) else np.int32)
+    _, offsets_buffer, data = texts.buffers()
+    if offsets_buffer is None or not len(texts):
+        return KeyTable(np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int32))
+    offsets = np.frombuffer(offsets_buffer, width, len(texts) + 1, texts.offset * width.itemsize)
+    lengths = np.diff(offsets).astype(np.int32)
+    if texts.null_count:
+        lengths[texts.is_null().to_numpy(zero_copy_only=False)] = -1
+    if empty_is_null:
+        lengths[lengths == 0] = -1
+    return KeyTable(_bytes_of(data), offsets[:-1].astype(np.int64), lengths)
+
+
+class _Memory:
+    """An Arrow buffer as an array that NumPy takes for writable.
+
+    numba compiles a kernel once more for arrays that are read-only; it only reads this one.
+    """
+
+    def __init__(self, buffer: pa.Buffer) -> None:
+        self.buffer = buffer
+        self.__array_interface__ = {
+            "shape": (buffer.size,),
+            "typestr": "|u1",
+            "data": (buffer.address, False),
+            "version": 3,
+        }
+
+
+def _bytes_of(buffer: pa.Buffer | None) -> Any:
+    return np.empty(0, np.uint8) if buffer is None or not buffer.size else np.asarray(_Memory(buffer))
+
+
+def _at(keys: KeyTable, places: IntArray) -> KeyTable:
+    return KeyTable(keys.blob, keys.starts[places], keys.lengths[places])
+
+
+def _integers(values: pa.Array) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    numbers = values.to_numpy(zero_copy_only=False)
+    return numbers if numbers.dtype.kind in "iu" else numbers.astype(np.int64)
+
+
+def _floats(values: pa.Array, describe: Callable[[int], str]) -> FloatArray:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
+    numbers: FloatArray = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).copy()
+    if values.null_count or not np.isfinite(numbers).all():
+        place = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False) | ~np.isfinite(numbers))[0])
+        raise InputError(f"{describe(place)} must be a finite number, got {values[place].as_py()!r}")
+    return numbers
+
+
+def _row(offsets: IntArray, place: int) -> int:
+    return int(np.searchsorted(offsets, place, side="right")) - 1
+
+
+def _ranges(offsets: IntArray) -> IntArray:
+    return np.column_stack([offsets[:-1], offsets[1:]])

@@ -1,0 +1,94 @@
+"""Documents whose ids are bytes in a buffer, from files or Arrow columns: matched without a Python object for any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metrics_core.blocks import FloatArray, IntArray, KeyTable, MatchedBlock, pad
+from metrics_core.compile import compiled
+from metrics_core.kernels.bytes import match_rows
+from metrics_core.keys import decode_keys
+
+_match_rows = compiled(match_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedDocuments:
+    """The documents of many queries: the judged ones with their grades, or rankings with their scores."""
+
+    keys: KeyTable  # (n_documents,); a length of -1: a null, which equals nothing
+    values: FloatArray | None  # (n_documents,) grades or scores; None: rankings in rank order
+    ranges: IntArray  # (n_queries, 2) where each query's documents begin and end
+
+    @property
+    def lengths(self) -> IntArray:
+        """(n_queries,) how many documents each query has."""
+        lengths: IntArray = self.ranges[:, 1] - self.ranges[:, 0]
+        return lengths
+
+
+class KeyedSource:
+    """Judged documents, different within a query, and rankings of the same queries.
+
+    Args:
+        query_ids: (n_queries,)
+        judged: the judgements, with grades.
+        retrieved: the rankings.
+    """
+
+    releases_gil = True
+
+    def __init__(self, query_ids: Sequence[Any], judged: KeyedDocuments, retrieved: KeyedDocuments) -> None:
+        self.query_ids = query_ids
+        self.judged, self.retrieved = judged, retrieved
+        self.n_judged, self.n_retrieved = judged.lengths, retrieved.lengths  # (n_queries,)
+
+    def match(self, rows: IntArray) -> MatchedBlock:
+        """The judgements of the queries at `rows`, matched to their retrieved documents; called from any thread."""
+        judged, retrieved = self.judged, self.retrieved
+        assert judged.values is not None
+        n_retrieved = self.n_retrieved[rows]
+        shape = (rows.size, int(n_retrieved.max(initial=0)))
+        grades = np.full(shape, np.nan)
+        scores = np.full(shape if retrieved.values is not None else (rows.size, 0), np.nan)
+        judged_grades = np.full((rows.size, int(self.n_judged[rows].max(initial=0))), np.nan)
+        repeat_of = np.full(int(n_retrieved.sum()), -1, np.int32)
+        n_repeats = _match_rows(
+            judged.keys.blob,
+            judged.keys.starts,
+            judged.keys.lengths,
+            judged.values,
+            judged.ranges[rows],
+            retrieved.keys.blob,
+            retrieved.keys.starts,
+            retrieved.keys.lengths,
+            np.empty(0) if retrieved.values is None else retrieved.values,
+            retrieved.ranges[rows],
+            grades,
+            scores,
+            judged_grades,
+            repeat_of,
+        )
+        return MatchedBlock(
+            rows,
+            grades,
+            n_retrieved,
+            None if retrieved.values is None else scores,
+            judged_grades,
+            pad(repeat_of, n_retrieved, -1) if n_repeats else None,
+            lambda places, positions: self.key_bytes(rows[places], positions),
+        )
+
+    def key_bytes(self, rows: IntArray, positions: IntArray) -> KeyTable:
+        """The ids of the documents at `positions` (from 0) of the rankings of the queries at `rows`."""
+        places = self.retrieved.ranges[rows, 0] + positions
+        keys = self.retrieved.keys
+        return KeyTable(keys.blob, keys.starts[places], keys.lengths[places])
+
+    def describe(self, row: int, position: int) -> str:
+        """The id of one retrieved document."""
+        return repr(decode_keys(self.key_bytes(np.array([row]), np.array([position])))[0])
