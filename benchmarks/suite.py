@@ -1,5 +1,8 @@
 """All workloads, in the order in which they run and are shown."""
 
-from benchmarks import arrays, documents, judges, mappings, skew, startup, trec_files
+from benchmarks import arrays, documents, haystack_pipeline, judges, mappings, sas, skew, startup, trec_files
 
-WORKLOADS = tuple(module.WORKLOAD for module in (documents, mappings, trec_files, arrays, skew, startup, judges))
+WORKLOADS = tuple(
+    module.WORKLOAD
+    for module in (documents, haystack_pipeline, mappings, trec_files, arrays, skew, startup, sas, judges)
+)

@@ -157,7 +157,7 @@ class LLMEvaluator:
         """
         for name in expected:
             if name not in received:
-                raise InputError(f"expected the input {name!r}, got only {list(received)}")
+                raise InputError(f"LLM evaluator expected input parameter {name!r}, got only {list(received)}")
             if not isinstance(received[name], list):
                 raise InputError(f"the input {name!r} must be a list, got {type(received[name]).__name__}")
         lengths = {name: len(received[name]) for name in expected}
@@ -288,10 +288,7 @@ class LLMEvaluator:
         }
 
     def _shared_parameters(self) -> dict[str, Any]:
-        for generator in self._generators:
-            if not hasattr(generator, "to_dict"):
-                raise InputError(f"chat_generator cannot be described: {type(generator).__name__} has no to_dict()")
-        described = [generator.to_dict() for generator in self._generators]
+        described = [self._described(generator) for generator in self._generators]
         return {
             "examples": self.examples,
             "chat_generator": described if isinstance(self._chat_generator, list) else described[0],
@@ -299,6 +296,12 @@ class LLMEvaluator:
             "raise_on_failure": self.raise_on_failure,
             **self.options.to_dict(),
         }
+
+    def _described(self, generator: Any) -> dict[str, Any]:
+        if not hasattr(generator, "to_dict"):
+            raise InputError(f"chat_generator cannot be described: {type(generator).__name__} has no to_dict()")
+        described: dict[str, Any] = generator.to_dict()
+        return described
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -350,6 +353,7 @@ class LLMEvaluator:
     def _batch(self, inputs: Mapping[str, Any]) -> Batch:
         self.validate_input_parameters(dict(self.inputs), inputs)
         names = [name for name, _ in self.inputs]
+        outputs = reading.outputs_of(self.outputs)
         for name in names:
             for value in inputs[name]:
                 prompt.render(value)  # refused before anything is paid for
@@ -358,7 +362,7 @@ class LLMEvaluator:
             return prompt.fill(self._preamble, {name: prompt.render(inputs[name][row]) for name in names})
 
         def read(text: str) -> tuple[dict[str, Any], float | None]:
-            return self._read(self._outputs.read(reading.json_object(text)))
+            return self._read(outputs.read(reading.json_object(text)))
 
         n_rows = len(inputs[names[0]]) if names else 0
         return Batch(n_rows, prompt_of, read, self._generators, self._outputs.schema)
@@ -378,8 +382,9 @@ class LLMEvaluator:
         unscored = Counter(reason for reason in result["reason"] if reason)
         if unscored:
             counts = ", ".join(f"{reason}: {count}" for reason, count in unscored.most_common())
-            said = "%s could not judge %d of %d rows (%s); they are left out of any score"
-            _logger.warning(said, type(self).__name__, unscored.total(), len(run.outcomes), counts)
+            said = "%d query(s) failed and were excluded from the score. %s could not judge %d of %d rows (%s)"
+            n_unscored = unscored.total()
+            _logger.warning(said, n_unscored, type(self).__name__, n_unscored, len(run.outcomes), counts)
         return result
 
     def _result(self, inputs: Mapping[str, Any], run: Run) -> dict[str, Any]:  # noqa: ARG002  # some kinds look at them

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -96,13 +96,13 @@ async def connect(generator: Any, max_concurrency: int, *, own_loop: bool) -> As
         elif hasattr(generator, "reply"):
             call = generator.reply
         elif hasattr(generator, "run_async") and not (own_loop and hasattr(generator, "run")):
-            call = _haystack_call(generator.run_async)
+            call = _haystack_call(generator.run_async, generator)
         else:
             threads = ThreadPoolExecutor(max_concurrency, thread_name_prefix="llm-judges")
             # A call whose row has given up on it ends by itself
             stack.callback(threads.shutdown, wait=False, cancel_futures=True)
             run = partial(_run_in_thread, threads, generator.run)
-            call = _haystack_call(run)
+            call = _haystack_call(run, generator)
 
         async def understood(request: Request) -> Reply:
             try:
@@ -134,17 +134,22 @@ async def _run_in_thread(threads: ThreadPoolExecutor, run: Callable[..., Any], *
     return await asyncio.get_running_loop().run_in_executor(threads, call)
 
 
-def _haystack_call(run: Callable[..., Awaitable[Any]]) -> Call:
+def _haystack_call(run: Callable[..., Awaitable[Any]], generator: Any) -> Call:
     says: Mapping[str, Callable[[str], Any]]
+    tracer: Any = None
     try:
         from haystack.dataclasses import ChatMessage
+        from haystack.tracing.tracer import tracer
     except ModuleNotFoundError:  # then the generator only has Haystack's shape
         says = {role: partial(Message, role) for role in ("user", "assistant")}
     else:
         says = {"user": ChatMessage.from_user, "assistant": ChatMessage.from_assistant}
 
     async def call(request: Request) -> Reply:
-        result = await run(messages=[says[message.role](message.text) for message in request.messages])
+        messages = [says[message.role](message.text) for message in request.messages]
+        with _traced(tracer, generator, messages) as told:
+            result = await run(messages=messages)
+            told(result)
         if not isinstance(result, Mapping) or not isinstance(result.get("replies"), Sequence):
             raise CallError(f"the generator gave no {{'replies': [...]}}, but {result!r:.200}")
         if not result["replies"]:
@@ -153,6 +158,21 @@ def _haystack_call(run: Callable[..., Awaitable[Any]]) -> Call:
         return Reply(reply.text, meta=dict(reply.meta or {}))
 
     return call
+
+
+@contextmanager
+def _traced(tracer: Any, generator: Any, messages: Sequence[Any]) -> Iterator[Callable[[Any], None]]:
+    """A span of Haystack's tracer around a call, as Haystack has it: whoever traces a pipeline sees what the call cost.
+
+    Gives the function that tells the call's result.
+    """
+    if tracer is None:
+        yield lambda _: None
+        return
+    tags = {"haystack.component.name": "chat_generator", "haystack.component.type": type(generator).__name__}
+    with tracer.trace("haystack.chat_generator.run", tags=tags, parent_span=tracer.current_span()) as span:
+        span.set_content_tag("haystack.component.input", {"messages": messages})
+        yield lambda result: span.set_content_tag("haystack.component.output", result)
 
 
 def reply_limit(generator: Any) -> int:

@@ -111,7 +111,7 @@ def having(keys: Sequence[str]) -> Read:
 
     def read(value: dict[str, Any]) -> dict[str, Any]:
         if missing := [name for name in keys if name not in value]:
-            raise InvalidOutputError(f"it lacks the keys {missing}; it has {list(value)}")
+            raise InvalidOutputError(f"Missing expected keys: {missing}; it has {list(value)}")
         return value
 
     return read

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         AnswerExactMatchEvaluator as AnswerExactMatchEvaluator,
         AnswerF1Evaluator as AnswerF1Evaluator,
         DocumentMAPEvaluator as DocumentMAPEvaluator,
+        DocumentMetricsEvaluator as DocumentMetricsEvaluator,
         DocumentMRREvaluator as DocumentMRREvaluator,
         DocumentNDCGEvaluator as DocumentNDCGEvaluator,
         DocumentRecallEvaluator as DocumentRecallEvaluator,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         register_metric as register_metric,
     )
     from metrics_core.policies import Policies as Policies
+    from metrics_core.results import EvaluationRunResult as EvaluationRunResult
     from metrics_core.scores import Scores as Scores
     from metrics_core.similarity import (
         DatasetSimilarity as DatasetSimilarity,
@@ -71,6 +73,7 @@ _HOMES = {
         "AnswerF1Evaluator",
         "DocumentMAPEvaluator",
         "DocumentMRREvaluator",
+        "DocumentMetricsEvaluator",
         "DocumentNDCGEvaluator",
         "DocumentRecallEvaluator",
         "RecallMode",
@@ -78,6 +81,7 @@ _HOMES = {
     ),
     "metrics": ("Metric", "Parameter", "metric_names", "parse", "parse_all", "register_metric"),
     "policies": ("Policies",),
+    "results": ("EvaluationRunResult",),
     "scores": ("Scores",),
     "similarity": ("DatasetSimilarity", "Similarity", "answer_similarity", "sas_dataset"),
     "sources.arrays": ("IdArrays",),

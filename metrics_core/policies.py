@@ -116,7 +116,7 @@ class Policies:
             if name in _CHOICES and getattr(self, name) not in _CHOICES[name]:
                 raise PolicyError(f"{name} must be one of {_listed(_CHOICES[name])}, got {getattr(self, name)!r}")
         if self._given is not None:
-            given = self._given | self._own().keys()
+            given = self._given | self.own().keys()
         object.__setattr__(self, "_given", given)
         if isinstance(self.default_rel, bool) or not isinstance(self.default_rel, (int, float)):
             raise PolicyError(f"default_rel must be a number, got {self.default_rel!r}")
@@ -164,14 +164,14 @@ class Policies:
         return {name: value for name, value in asdict(self).items() if name != "_given"}
 
     def __str__(self) -> str:
-        return self.profile + "".join(f", {name}={value}" for name, value in self._own().items())
+        return self.profile + "".join(f", {name}={value}" for name, value in self.own().items())
 
     def __repr__(self) -> str:
-        own = "".join(f", {name}={value!r}" for name, value in self._own().items())
+        own = "".join(f", {name}={value!r}" for name, value in self.own().items())
         return f"Policies({self.profile!r}{own})"
 
-    def _own(self) -> dict[str, Any]:
-        """The policies that differ from the profile's."""
+    def own(self) -> dict[str, Any]:
+        """The policies that differ from the profile's, by name."""
         return {
             name: value for name, default in PROFILES[self.profile].items() if (value := getattr(self, name)) != default
         }

@@ -12,7 +12,7 @@ class Evaluator:
     """An evaluator that is defined by the arguments of its constructor, which are its attributes too."""
 
     def _init_parameters(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+        return {name: getattr(self, name) for name in _parameters(type(self))}
 
     def to_dict(self) -> dict[str, Any]:
         """{"type": "<module>.<class>", "init_parameters": {...}}, of plain values."""
@@ -28,7 +28,7 @@ class Evaluator:
         if data.get("type") != _type_name(cls):
             raise InputError(f"data describes {data.get('type')!r}, not {_type_name(cls)!r}")
         parameters = data.get("init_parameters", {})
-        unknown = [name for name in parameters if name not in signature(cls).parameters]
+        unknown = [name for name in parameters if name not in _parameters(cls)]
         if unknown:
             raise InputError(f"{cls.__name__} has no parameter {unknown[0]!r}")
         return cls(**parameters)
@@ -46,6 +46,11 @@ class Evaluator:
     def __repr__(self) -> str:
         parameters = ", ".join(f"{name}={value!r}" for name, value in self._init_parameters().items())
         return f"{type(self).__name__}({parameters})"
+
+
+def _parameters(cls: type) -> list[str]:
+    """The names of the constructor's arguments; of Haystack's components the class itself does not tell them."""
+    return list(signature(cls.__init__).parameters)[1:]  # type: ignore[misc]
 
 
 def _type_name(cls: type) -> str:

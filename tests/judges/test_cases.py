@@ -93,7 +93,7 @@ def test_the_object_is_read_wherever_it_stands(text):
         ("<think>it is", "<think>"),
         ('Well. <think>perhaps {"ok": 1}', "<think>"),
         ("", "empty"),
-        ('{"other": 1}', "lacks"),
+        ('{"other": 1}', "Missing expected keys"),
         ("[" * 100_000, "no JSON object"),
         ('{"a":' * 100_000, "broken"),
         ('{"ok": ' + "1" * 5_000 + "}", "broken"),

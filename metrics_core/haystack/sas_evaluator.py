@@ -1,0 +1,58 @@
+"""SASEvaluator as a component."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from haystack import component, default_from_dict, default_to_dict
+from haystack.utils import ComponentDevice, Secret
+
+from metrics_core import evaluators
+
+_HUB_TOKEN = Secret.from_env_var(["HF_API_TOKEN", "HF_TOKEN"], strict=False)
+
+
+@component
+class SASEvaluator(evaluators.SASEvaluator):
+    """metrics_core.SASEvaluator as a component.
+
+    Args:
+        model, batch_size, options: as there.
+        device: a ComponentDevice, or as there.
+        token: a Secret, or as there.
+    """
+
+    def __init__(
+        self,
+        model: Any = "sentence-transformers/paraphrase-multilingual-mpnet-base-v2",
+        batch_size: int = 32,
+        device: ComponentDevice | None = None,
+        token: Secret | None = _HUB_TOKEN,
+        **options: Any,
+    ) -> None:
+        evaluators.SASEvaluator.__init__(self, model, batch_size, device, token, **options)
+        self._model = model
+        self._batch_size = batch_size
+        self._device = device
+        self._token = token
+        self._options = options
+
+    @component.output_types(score=float, individual_scores=list[float])
+    def run(self, ground_truth_answers: list[str], predicted_answers: list[str]) -> dict[str, Any]:  # type: ignore[override]
+        """Scores each question, as the evaluator does."""
+        return evaluators.SASEvaluator.run(self, ground_truth_answers, predicted_answers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As Haystack saves its own, with the options that were given."""
+        self.settings.require_named_model()
+        given = {"model": self._model, "batch_size": self._batch_size, "device": self._device, "token": self._token}
+        return default_to_dict(self, **given, **self._options)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> SASEvaluator:
+        """The component that `to_dict` described.
+
+        Raises:
+            DeserializationError: another class.
+        """
+        return default_from_dict(cls, data)

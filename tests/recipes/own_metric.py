@@ -1,0 +1,32 @@
+"""Adds a metric: a kernel in plain Python, registered under a name that then parses everywhere.
+
+The metric is the share of the first k places that are filled with documents of the best grade there is for the query.
+"""
+
+from typing import Any
+
+from metrics_core import Metric, evaluate, register_metric
+
+
+def top_grade(grades: Any, n_retrieved: Any, ideal: Any, rel: float, cutoff: int, params: Any, out: Any) -> None:
+    """Writes the score of each query to out: (n_queries,); `Metric` documents the arguments."""
+    for q in range(grades.shape[0]):
+        if ideal.shape[1] == 0:
+            continue
+        n_best = 0
+        for rank in range(min(cutoff, n_retrieved[q])):
+            if grades[q, rank] == ideal[q, 0] and grades[q, rank] >= rel:
+                n_best += 1
+        out[q] = n_best / cutoff
+
+
+def main() -> None:
+    """Registers the metric and uses it with others."""
+    register_metric(Metric("TopGrade", top_grade, definition="documents of the best grade among the first k, over k"))
+    qrels = {"q1": {"d1": 3, "d2": 1, "d3": 3}, "q2": {"d9": 1}}
+    run = {"q1": {"d1": 9.0, "d2": 8.0, "d3": 7.0}, "q2": {"d1": 4.0}}
+    print(evaluate(qrels, run, ["TopGrade@2", "TopGrade@3", "nDCG@3"]))
+
+
+if __name__ == "__main__":
+    main()
