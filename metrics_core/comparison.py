@@ -332,14 +332,15 @@ def compare(
         for metric in aligned.metrics
         for run, other in _pairs(aligned.names, baseline)
     ]
+    differences = [pair.differences for pair in pairs]
     tested = _tested(aligned, pairs, test, resampling)
-    checks = tested if test == "permutation" else _by_length(pairs, statistics.sign_flip_test, **resampling)
-    intervals = _by_length(pairs, statistics.mean_interval, confidence=confidence, **resampling)
+    checks = tested if test == "permutation" else _by_length(differences, statistics.sign_flip_test, **resampling)
+    intervals = _by_length(differences, statistics.mean_interval, confidence=confidence, **resampling)
     resolved = None if test == "tukey" else correction or "holm"
     raw = [p for _, p in tested]
     p_adjusted = raw if resolved is None else _adjusted(raw, pairs, resolved, family)
     alpha = round(1 - confidence, 12)
-    differences = tuple(
+    found = tuple(
         pair.difference(low, high, statistic, p, corrected, check, significant=corrected < alpha)
         for pair, (low, high), (statistic, p), corrected, (_, check) in zip(
             pairs, intervals, tested, p_adjusted, checks, strict=True
@@ -347,7 +348,7 @@ def compare(
     )
     return Comparison(
         runs=aligned,
-        differences=differences,
+        differences=found,
         baseline=baseline,
         test=test,
         correction=resolved,
@@ -356,7 +357,7 @@ def compare(
         n_resamples=n_resamples,
         seed=seed,
         confidence=confidence,
-        notes=tuple(_notes(aligned, differences, test, alpha)),
+        notes=tuple(_notes(aligned, found, test, alpha)),
     )
 
 
@@ -380,21 +381,27 @@ def confidence_interval(
         MetricNameError: not one of its metrics.
         InputError: no query was scored, or an argument is out of range.
     """
-    values = scores[metric]
-    return mean_interval_of(
-        values[~np.isnan(values)], str(metric), confidence, n_resamples=n_resamples, seed=seed, n_threads=n_threads
-    )
+    (interval,) = mean_intervals([scores[metric]], confidence, n_resamples=n_resamples, seed=seed, n_threads=n_threads)
+    if not interval.n:
+        raise InputError(f"no query has a score of {metric}")
+    return interval
 
 
-def mean_interval_of(scored: FloatArray, what: str, confidence: float, **resampling: Any) -> MeanInterval:
-    """The mean of (n,) scores with its interval; see `confidence_interval`."""
-    if not scored.size:
-        raise InputError(f"no query has a score of {what}")
-    if scored.size == 1:
-        checked_confidence(confidence)
-        return MeanInterval(float(scored[0]), -np.inf, np.inf, 1)
-    low, high = statistics.mean_interval(scored, confidence=confidence, **resampling)
-    return MeanInterval(aggregate(scored).value, float(low[0]), float(high[0]), scored.size)
+def mean_intervals(columns: Sequence[FloatArray], confidence: float, **resampling: Any) -> list[MeanInterval]:
+    """The mean of each of several columns, (n_queries,) with NaN for what was not scored; see `confidence_interval`.
+
+    Without any score all but n is NaN.
+    """
+    checked_confidence(confidence)
+    scored = [values[~np.isnan(values)] for values in columns]
+    several = [values for values in scored if values.size > 1]
+    ends = iter(_by_length(several, statistics.mean_interval, confidence=confidence, **resampling))
+    intervals = []
+    for values in scored:
+        unbounded = (-np.inf, np.inf) if values.size else (np.nan, np.nan)
+        low, high = next(ends) if values.size > 1 else unbounded
+        intervals.append(MeanInterval(aggregate(values).value, low, high, values.size))
+    return intervals
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -499,22 +506,23 @@ def _tested(
             )
             for pair in pairs
         ]
+    differences = [pair.differences for pair in pairs]
     if test == "t":
-        return _by_length(pairs, statistics.t_test)
+        return _by_length(differences, statistics.t_test)
     if test == "wilcoxon":
-        return _by_length(pairs, statistics.wilcoxon_test)
+        return _by_length(differences, statistics.wilcoxon_test)
     resampled = statistics.sign_flip_test if test == "permutation" else statistics.bootstrap_test
-    return _by_length(pairs, resampled, **resampling)
+    return _by_length(differences, resampled, **resampling)
 
 
 def _by_length(
-    pairs: Sequence[_Pair], function: Callable[..., tuple[FloatArray, FloatArray]], **arguments: Any
+    columns: Sequence[FloatArray], function: Callable[..., tuple[FloatArray, FloatArray]], **arguments: Any
 ) -> list[tuple[float, float]]:
-    """A function of columns for each pair: those over equally many queries share its resamples."""
-    results: list[tuple[float, float]] = [(np.nan, np.nan)] * len(pairs)
-    for n in {pair.differences.size for pair in pairs}:
-        places = [place for place, pair in enumerate(pairs) if pair.differences.size == n]
-        found = function(np.column_stack([pairs[place].differences for place in places]), **arguments)
+    """A function of tables, column by column: those of one length, (n,), share its resamples."""
+    results: list[tuple[float, float]] = [(np.nan, np.nan)] * len(columns)
+    for n in {column.size for column in columns}:
+        places = [place for place, column in enumerate(columns) if column.size == n]
+        found = function(np.column_stack([columns[place] for place in places]), **arguments)
         for place, first, second in zip(places, *found, strict=True):
             results[place] = (float(first), float(second))
     return results

@@ -54,14 +54,14 @@ def differences_columns(comparison: Comparison) -> dict[str, list[Cell]]:
         "difference": [_figures(f"{row.difference:+.4f}", bold=row.significant) for row in rows],
         f"{100 * comparison.confidence:g}% interval": [_figures(f"[{row.low:+.4f}, {row.high:+.4f}]") for row in rows],
         "d_z": [_figures(f"{row.effect_size:+.2f}") for row in rows],
-        "wins/ties/losses": [_figures(f"{row.wins}/{row.ties}/{row.losses}") for row in rows],
+        "w/t/l": [_figures(f"{row.wins}/{row.ties}/{row.losses}") for row in rows],
     }
     if comparison.correction not in (None, "none"):
         columns["p"] = [_figures(shown_p(row.p)) for row in rows]
-    columns["p (HSD)" if comparison.correction is None else "p adjusted"] = [
+    columns["p (HSD)" if comparison.correction is None else "p adj."] = [
         _figures(shown_p(row.p_adjusted), mark="*" if row.significant else "") for row in rows
     ]
-    columns["p permutation"] = [_figures(shown_p(row.p_permutation)) for row in rows]
+    columns["p perm."] = [_figures(shown_p(row.p_permutation)) for row in rows]
     columns["n"] = [Cell(row.n) for row in rows]
     if any(row.n_left_out for row in rows):
         columns["left out"] = [Cell(row.n_left_out) for row in rows]
@@ -71,12 +71,12 @@ def differences_columns(comparison: Comparison) -> dict[str, list[Cell]]:
 def legend(comparison: Comparison) -> Iterator[str]:
     """What the bold figures and the marks mean, the method, and the notes."""
     yield (
-        f"Bold: the best mean. Raised letters: runs that a run is significantly better than (p adjusted below "
+        f"Bold: the best mean. Raised letters: runs that a run is significantly better than (p adj. below "
         f"{comparison.alpha:g}: *)."
     )
     yield (
-        f"{_sentence(comparison.method)}. Intervals: BCa bootstrap of the mean difference, not corrected; p permutation: "
-        f"sign flips, not corrected; {comparison.n_resamples:,} resamples, seed {comparison.seed}."
+        f"{_sentence(comparison.method)}. Intervals: BCa bootstrap of the mean difference, not corrected; p perm.: "
+        f"sign flips, not corrected; w/t/l: wins, ties and losses by query; {comparison.n_resamples:,} resamples, seed {comparison.seed}."
     )
     for note in comparison.notes:
         yield f"Note: {note}."

@@ -74,7 +74,8 @@ def t_test(differences: ArrayLike) -> TestResult:
         differences: (n,) or (n, n_columns), at least two rows, finite.
 
     Returns:
-        t, with n - 1 degrees of freedom, and p. All zero: t = 0, p = 1. All the same but not zero: t is infinite, p = 0.
+        t, with n - 1 degrees of freedom, and p. All zero: t = 0 and p = 1; all the same but not zero: t is infinite
+        and p = 0.
 
     Raises:
         InputError: fewer than two rows, or values that are not finite.
@@ -270,7 +271,7 @@ def effect_size(differences: ArrayLike) -> FloatArray:
 
 
 def standard_deviation(values: ArrayLike) -> FloatArray:
-    """(n_columns,) with n - 1 in the denominator, exactly 0 where all values are the same; arguments as `effect_size`."""
+    """(n_columns,) with n - 1 in the denominator; exactly 0 where all values are the same. As `effect_size`."""
     rows = _rows(values)
     return np.where(np.ptp(rows, axis=0) == 0, 0.0, rows.std(axis=0, ddof=1))
 
@@ -301,8 +302,7 @@ def mean_interval(
 
     rows = _rows(values)
     checked_resamples(n_resamples)
-    n, n_columns = rows.shape
-    mean = rows.mean(axis=0)
+    n, mean = len(rows), rows.mean(axis=0)
     low, high = mean.copy(), mean.copy()
     level = checked_confidence(confidence)
     tails = ndtri([[(1 - level) / 2], [(1 + level) / 2]])

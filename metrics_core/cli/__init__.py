@@ -8,6 +8,7 @@ from difflib import get_close_matches
 import click
 
 from metrics_core import __version__
+from metrics_core.cli.compare import compare_command
 from metrics_core.cli.demo import demo_command
 from metrics_core.cli.evaluate import evaluate_command
 from metrics_core.cli.metrics import metrics_command
@@ -45,7 +46,7 @@ def commands(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _command in (evaluate_command, sas_command, metrics_command, demo_command):
+for _command in (evaluate_command, compare_command, sas_command, metrics_command, demo_command):
     commands.add_command(_command)
 
 
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: without the program's name; None: those of the process.
 
     Returns:
-        The exit code: 0; 2 for bad usage or input, after one line on standard error; 130 after Ctrl-C; 141 where the
+        The exit code: 0; 1 where a condition of --fail-if holds; 2 for bad usage or input, after one line on standard error; 130 after Ctrl-C; 141 where the
         reader of a pipe has left.
     """
     try:
