@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isinf
 from numbers import Real
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -75,26 +76,30 @@ def align(
     """Joins the scores of runs by query id; arguments and errors as of `compare`."""
     named = _named(runs)
     asked = [metrics] if isinstance(metrics, (str, Metric)) else None if metrics is None else list(metrics)
-    columns = _scored(named, asked, key)
-    if positional := [name for name, run in columns.items() if isinstance(run, _Rows) and run.query_ids is None]:
+    columns = _columns(named, asked, key)
+    if positional := [name for name, run in columns.items() if run.inputs is not None]:
         _check_same_rows(positional, columns)
     chosen = _chosen_metrics(columns, asked)
     place: dict[Any, int] = {}
     for run in columns.values():
-        for query in run.ids():
+        for query in run.ids:
             place.setdefault(query, len(place))
     values = np.full((len(place), len(columns), len(chosen)), np.nan)
     for column, (name, run) in enumerate(columns.items()):
-        rows = [place[query] for query in run.ids()]
+        rows = [place[query] for query in run.ids]
         for depth, metric in enumerate(chosen):
-            values[rows, column, depth] = _checked(run.scores(metric), name, metric, run.ids())
+            values[rows, column, depth] = _checked(run.scores[metric], name, metric, run.ids)
     return AlignedRuns(
         tuple(columns),
         chosen,
         tuple(place),
         values,
         {name: run.policies for name, run in named.items() if isinstance(run, Scores)},
-        {name: failures for name, run in columns.items() if (failures := run.failures(chosen))},
+        {
+            name: {metric: why for metric, why in run.failures.items() if metric in chosen}
+            for name, run in columns.items()
+            if run.failures.keys() & set(chosen)
+        },
     )
 
 
@@ -123,134 +128,78 @@ def _named(runs: RunsLike) -> dict[str, Any]:
     return named
 
 
-class _Scored(Protocol):
-    """A run as its metrics, its query ids and its scores."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Columns:
+    """A run as query ids and a column of scores a metric."""
 
-    def metrics(self) -> tuple[str, ...]: ...
-    def ids(self) -> Sequence[Any]: ...
-    def scores(self, metric: str) -> Any: ...
-    def failures(self, metrics: Iterable[str]) -> Mapping[str, Mapping[Any, str]]: ...
+    ids: Sequence[Any]  # (n_queries,)
+    scores: Mapping[str, Any]  # {metric: (n_queries,)}
+    failures: Mapping[str, Mapping[Any, str]]  # {metric: {query: why a judge gave no score}}
+    inputs: Mapping[str, Sequence[Any]] | None = None  # what has to show which rows these are, where no ids do
 
 
-def _scored(named: Mapping[str, Any], asked: Sequence[str | Metric] | None, key: str | None) -> dict[str, _Scored]:
-    columns: dict[str, _Scored] = {}
-    without_metric: list[str] = []
+def _columns(named: Mapping[str, Any], asked: Sequence[str | Metric] | None, key: str | None) -> dict[str, _Columns]:
+    columns: dict[str, _Columns] = {}
     for name, run in named.items():
         if isinstance(run, Scores):
-            columns[name] = _Scores(run)
+            columns[name] = _Columns(run.query_ids, {metric: run[metric] for metric in run.metrics}, {})
         elif hasattr(run, "results") and hasattr(run, "inputs"):
-            columns[name] = _Rows.of(name, run, key)
-        elif isinstance(run, Mapping):
-            columns[name] = _Values(run, _UNNAMED)
-            without_metric.append(name)
-        else:
+            columns[name] = _of_result(name, run, key)
+        elif not isinstance(run, Mapping):
             raise InputError(
                 f"run {name!r} must be Scores, an EvaluationRunResult or {{query: value}}, got {type(run).__name__}"
             )
-    if without_metric:
-        candidates = [str(metric) for metric in asked or ()] or [
-            metric for run in columns.values() if not isinstance(run, _Values) for metric in run.metrics()
-        ]
-        label = _canonical(candidates[0]) if len(set(candidates)) == 1 else _UNNAMED
-        columns |= {name: _Values(named[name], label) for name in without_metric}
-    return columns
+    label = _label(columns.values(), asked)
+    return {
+        name: columns[name] if name in columns else _Columns(tuple(run), {label: list(run.values())}, {})
+        for name, run in named.items()
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class _Scores:
-    run: Scores
-
-    def metrics(self) -> tuple[str, ...]:
-        return self.run.metrics
-
-    def ids(self) -> Sequence[Any]:
-        return self.run.query_ids
-
-    def scores(self, metric: str) -> FloatArray:
-        return self.run[metric]
-
-    def failures(self, metrics: Iterable[str]) -> Mapping[str, Mapping[Any, str]]:
-        return {}
+def _label(columns: Iterable[_Columns], asked: Sequence[str | Metric] | None) -> str:
+    """The metric of {query: value}: the only one there is, or that is asked for."""
+    candidates = {str(metric) for metric in asked or ()} or {metric for run in columns for metric in run.scores}
+    return _canonical(candidates.pop()) if len(candidates) == 1 else _UNNAMED
 
 
-@dataclass(frozen=True, slots=True)
-class _Values:
-    run: Mapping[Any, Any]
-    metric: str
-
-    def metrics(self) -> tuple[str, ...]:
-        return (self.metric,)
-
-    def ids(self) -> Sequence[Any]:
-        return tuple(self.run)
-
-    def scores(self, metric: str) -> list[Any]:
-        return list(self.run.values())
-
-    def failures(self, metrics: Iterable[str]) -> Mapping[str, Mapping[Any, str]]:
-        return {}
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
+def _of_result(name: str, result: Any, key: str | None) -> _Columns:
     """An EvaluationRunResult: the rows of a table, under the ids of a key column or in their order."""
-
-    inputs: Mapping[str, Sequence[Any]]
-    results: Mapping[str, Mapping[str, Any]]
-    query_ids: tuple[Any, ...] | None
-
-    @classmethod
-    def of(cls, name: str, run: Any, key: str | None) -> _Rows:
-        if key is None:
-            return cls(run.inputs, run.results, None)
-        if key not in run.inputs:
-            raise InputError(f"run {name!r} has no input column {key!r}; it has {', '.join(map(repr, run.inputs))}")
-        ids = tuple(run.inputs[key])
-        seen = set()
-        for query in ids:
-            if query in seen:
-                raise InputError(f"run {name!r} has {query!r} twice in its key column {key!r}; ids must be different")
-            seen.add(query)
-        return cls(run.inputs, run.results, ids)
-
-    def metrics(self) -> tuple[str, ...]:
-        return tuple(self.results)
-
-    def ids(self) -> Sequence[Any]:
-        if self.query_ids is not None:
-            return self.query_ids
-        return range(len(next(iter(self.inputs.values()))))
-
-    def scores(self, metric: str) -> list[Any]:
-        return list(self.results[metric]["individual_scores"])
-
-    def failures(self, metrics: Iterable[str]) -> Mapping[str, Mapping[Any, str]]:
-        """What a judge says of the rows that it could not score, where its whole result is kept."""
-        found = {}
-        for metric in metrics:
-            result = self.results[metric]
-            reasons, details = result.get("reason"), result.get("detail")
-            if reasons is not None:
-                found[metric] = {
-                    query: ": ".join(str(part) for part in (reason, details[row] if details else None) if part)
-                    for row, (query, reason) in enumerate(zip(self.ids(), reasons, strict=True))
-                    if reason
-                }
-        return found
+    inputs = result.inputs
+    if key is not None and key not in inputs:
+        raise InputError(f"run {name!r} has no input column {key!r}; it has {', '.join(map(repr, inputs))}")
+    ids = range(len(next(iter(inputs.values())))) if key is None else tuple(inputs[key])
+    if key is not None and (repeated := [query for query, times in Counter(ids).items() if times > 1]):
+        raise InputError(f"run {name!r} has {repeated[0]!r} twice in its key column {key!r}; ids must be different")
+    failures = {
+        metric: _reasons(ids, outcome["reason"], outcome.get("detail"))
+        for metric, outcome in result.results.items()
+        if outcome.get("reason") is not None
+    }
+    scores = {metric: outcome["individual_scores"] for metric, outcome in result.results.items()}
+    return _Columns(ids, scores, failures, inputs if key is None else None)
 
 
-def _check_same_rows(positional: Sequence[str], columns: Mapping[str, Any]) -> None:
+def _reasons(ids: Sequence[Any], reasons: Sequence[Any], details: Sequence[Any] | None) -> dict[Any, str]:
+    """{query: why a judge gave no score}, where its whole result is kept."""
+    return {
+        query: ": ".join(str(part) for part in (reason, detail) if part)
+        for query, reason, detail in zip(ids, reasons, details or [None] * len(ids), strict=True)
+        if reason
+    }
+
+
+def _check_same_rows(positional: Sequence[str], columns: Mapping[str, _Columns]) -> None:
     """Rows without ids are paired by position only where their inputs show that they are the same rows."""
     if len(positional) < 2 and len(columns) > 1:
         raise InputError(
             f"run {positional[0]!r} has rows and no query ids, the others have ids; key= names its column of ids"
         )
     first, *others = positional
-    n, rows = len(columns[first].ids()), columns[first].inputs
+    n, rows = len(columns[first].ids), columns[first].inputs or {}
     for other in others:
-        others_rows = columns[other].inputs
-        if len(columns[other].ids()) != n:
-            raise InputError(f"run {first!r} has {n} rows and {other!r} {len(columns[other].ids())}; {_KEY_JOINS}")
+        others_rows = columns[other].inputs or {}
+        if len(columns[other].ids) != n:
+            raise InputError(f"run {first!r} has {n} rows and {other!r} {len(columns[other].ids)}; {_KEY_JOINS}")
         shared = {
             column: (_texts(rows[column]), _texts(others_rows[column])) for column in rows if column in others_rows
         }
@@ -272,23 +221,23 @@ def _texts(values: Sequence[Any]) -> list[str]:
     return [value if isinstance(value, str) else repr(value) for value in values]
 
 
-def _chosen_metrics(columns: Mapping[str, _Scored], asked: Sequence[str | Metric] | None) -> tuple[str, ...]:
+def _chosen_metrics(columns: Mapping[str, _Columns], asked: Sequence[str | Metric] | None) -> tuple[str, ...]:
     (first, run), *others = columns.items()
     if asked is None:
         for name, other in others:
-            if set(other.metrics()) != set(run.metrics()):
+            if set(other.scores) != set(run.scores):
                 raise InputError(
-                    f"run {first!r} has {', '.join(run.metrics())} and {name!r} {', '.join(other.metrics())}; "
+                    f"run {first!r} has {', '.join(run.scores)} and {name!r} {', '.join(other.scores)}; "
                     "metrics= says which to compare"
                 )
-        return run.metrics()
+        return tuple(run.scores)
     if not asked:
         raise InputError("metrics must not be empty")
-    chosen = tuple(dict.fromkeys(_spelled(metric, run.metrics()) for metric in asked))
+    chosen = tuple(dict.fromkeys(_spelled(metric, tuple(run.scores)) for metric in asked))
     for name, other in others:
         for metric in chosen:
-            if metric not in other.metrics():
-                raise MetricNameError(f"run {name!r} has no {metric}; it has {', '.join(other.metrics())}")
+            if metric not in other.scores:
+                raise MetricNameError(f"run {name!r} has no {metric}; it has {', '.join(other.scores)}")
     return chosen
 
 
@@ -313,7 +262,7 @@ def _checked(values: Any, name: str, metric: str, ids: Sequence[Any]) -> FloatAr
         raise InputError(f"run {name!r} has {len(values)} scores of {metric} for {len(ids)} rows")
     if not isinstance(values, np.ndarray) or values.dtype != np.float64 or np.isinf(values).any():
         for query, value in zip(ids, values, strict=True):
-            if value is not None and (not isinstance(value, (Real, np.bool_)) or np.isinf(value)):
+            if value is not None and (not isinstance(value, (Real, np.bool_)) or isinf(value)):
                 raise InputError(
                     f"the {metric} of query {query!r} in run {name!r} must be a finite number, or None or NaN where it "
                     f"was not scored; got {value!r:.80}"

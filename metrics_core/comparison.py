@@ -21,7 +21,7 @@ from metrics_core.scores import Scores
 from metrics_core.statistics import Correction, checked_confidence, checked_resamples
 
 if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
 Test = Literal["t", "permutation", "bootstrap", "wilcoxon", "tukey"]
 Family = Literal["metric", "all"]
@@ -516,7 +516,7 @@ def _tested(
 
 
 def _by_length(
-    columns: Sequence[FloatArray], function: Callable[..., tuple[FloatArray, FloatArray]], **arguments: Any
+    columns: Sequence[FloatArray], function: Callable[..., statistics.Tested | statistics.Interval], **arguments: Any
 ) -> list[tuple[float, float]]:
     """A function of tables, column by column: those of one length, (n,), share its resamples."""
     results: list[tuple[float, float]] = [(np.nan, np.nan)] * len(columns)
@@ -530,7 +530,7 @@ def _by_length(
 
 def _adjusted(raw: Sequence[float], pairs: Sequence[_Pair], correction: Correction, family: Family) -> list[float]:
     if family == "all":
-        return statistics.adjusted(raw, correction).tolist()
+        return [float(p) for p in statistics.adjusted(raw, correction)]
     result = []
     for metric in dict.fromkeys(pair.metric for pair in pairs):
         members = [p for p, pair in zip(raw, pairs, strict=True) if pair.metric == metric]

@@ -8,9 +8,9 @@ from math import isnan
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
+from metrics_core.errors import MetricNameError
 from metrics_core.export import Cell, latex_text, markdown_text, to_html, to_latex, to_markdown
 from metrics_core.metrics import parse
-from metrics_core.errors import MetricNameError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +76,8 @@ def legend(comparison: Comparison) -> Iterator[str]:
     )
     yield (
         f"{_sentence(comparison.method)}. Intervals: BCa bootstrap of the mean difference, not corrected; p perm.: "
-        f"sign flips, not corrected; w/t/l: wins, ties and losses by query; {comparison.n_resamples:,} resamples, seed {comparison.seed}."
+        "sign flips, not corrected; w/t/l: wins, ties and losses by query; "
+        f"{comparison.n_resamples:,} resamples, seed {comparison.seed}."
     )
     for note in comparison.notes:
         yield f"Note: {note}."

@@ -12,7 +12,7 @@ from typing import Any
 
 from metrics_core.errors import InputError
 
-_NOT_THERE = "–"
+_NOT_THERE = "\N{EN DASH}"
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|~$])")
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -29,8 +29,8 @@ _LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     '"': r"\textquotedbl{}",
-    "–": "--",
-    "−": "$-$",
+    "\N{EN DASH}": "--",
+    "\N{MINUS SIGN}": "$-$",
 }
 
 

@@ -1,4 +1,4 @@
-"""metrics-core compare: runs against each other or a baseline, with significance tests and conditions that fail a job."""
+"""metrics-core compare: runs against each other or a baseline, and conditions on the differences that fail a job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metrics_core.cli.evaluate import DEFAULT_METRICS
-from metrics_core.cli.gate import Condition, ConditionType, check_metrics, failures
+from metrics_core.cli.gate import Condition, check_metrics, conditions_of, failures
 from metrics_core.cli.options import CommandWithPolicies, chosen_format, format_options, policy_options
 from metrics_core.cli.output import displayable, drawn, write
 from metrics_core.policies import Policies
@@ -32,7 +32,7 @@ Examples:
   metrics-core compare qrels.txt main.run new.run --baseline main.run --fail-if 'nDCG@10 < -0.02' --significant
 
 \b
-Exit status: 0, or 1 where a --fail-if holds, after a line on standard error that says which; 2 for bad usage or input."""
+Exit status: 0; 1 where a --fail-if holds, after a line on standard error that says which; 2 for bad usage or input."""
 
 
 def comparison_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -91,8 +91,8 @@ def comparison_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--fail-if",
     "conditions",
     metavar="CONDITION",
-    type=ConditionType(),
     multiple=True,
+    callback=conditions_of,
     help="exit with 1 if a difference to the baseline is such, as in 'nDCG@10 < -0.02'; may be given several times",
 )
 @click.option("--significant", is_flag=True, help="--fail-if counts significant differences only")

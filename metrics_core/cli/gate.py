@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _COMPARES = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 _CONDITION = re.compile(
-    r"\s*(?P<metric>.+?)\s*(?P<how><=|>=|<|>)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*", re.I
+    r"\s*(?P<metric>.+?)\s*(?P<how><=|>=|<|>)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*", re.IGNORECASE
 )
 
 
@@ -34,19 +34,15 @@ class Condition:
         return bool(_COMPARES[self.how](difference.difference, self.limit))
 
 
-class ConditionType(click.ParamType):
-    """`METRIC < NUMBER`, with <, <=, > or >=."""
-
-    name = "condition"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Condition:
-        """Reads a condition."""
-        if isinstance(value, Condition):
-            return value
-        parts = _CONDITION.fullmatch(value)
+def conditions_of(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> tuple[Condition, ...]:
+    """Conditions as they are typed, METRIC < NUMBER, with <, <=, > or >=."""
+    found = []
+    for text in given:
+        parts = _CONDITION.fullmatch(text)
         if parts is None:
-            self.fail(f"a condition such as 'nDCG@10 < -0.02' expected, got {value!r}", param, ctx)
-        return Condition(parts["metric"], parts["how"], float(parts["limit"]))
+            raise click.BadParameter(f"a condition such as 'nDCG@10 < -0.02' expected, got {text!r}")
+        found.append(Condition(parts["metric"], parts["how"], float(parts["limit"])))
+    return tuple(found)
 
 
 def check_metrics(conditions: Sequence[Condition], metrics: Sequence[str]) -> None:

@@ -58,7 +58,7 @@ def means_chart(metric: str, means: Mapping[str, MeanInterval], places: Mapping[
         for name, each in means.items()
     ]
     y = alt.Y("run:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False))
-    base = alt.Chart(alt.Data(values=rows)).encode(y=y, color=_run_colours(places), description="what:N")
+    base = alt.Chart(_data(rows)).encode(y=y, color=_run_colours(places), description="what:N")
     x = alt.X("low:Q", title=None, scale=alt.Scale(zero=False, nice=True, padding=8), axis=alt.Axis(tickCount=4))
     interval = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
     point = base.mark_point(filled=True, size=70, opacity=1).encode(x="mean:Q")
@@ -89,7 +89,7 @@ def distribution_chart(metric: str, columns: Mapping[str, FloatArray], places: M
     ]
     height = 34
     chart = (
-        alt.Chart(alt.Data(values=rows), width=_WIDTH - _LABEL, height=height)
+        alt.Chart(_data(rows), width=_WIDTH - _LABEL, height=height)
         .mark_bar(binSpacing=0.5)
         .encode(
             x=alt.X(
@@ -129,7 +129,7 @@ def cutoffs_chart(
         for cutoff, value in zip(cutoffs, values, strict=True)
         if not np.isnan(value)
     ]
-    base = alt.Chart(alt.Data(values=rows), width=_WIDTH, height=150).encode(
+    base = alt.Chart(_data(rows), width=_WIDTH, height=150).encode(
         x=alt.X(
             "cutoff:Q",
             title="cutoff",
@@ -141,6 +141,12 @@ def cutoffs_chart(
     )
     points = base.mark_point(filled=True, size=40, opacity=1).encode(description="what:N")
     return _svg(alt.layer(base.mark_line(strokeWidth=2), points))
+
+
+def _data(rows: list[dict[str, Any]]) -> Any:
+    import altair as alt
+
+    return alt.Data(values=rows)  # type: ignore[no-untyped-call]
 
 
 def _run_colours(places: Mapping[str, int]) -> Any:

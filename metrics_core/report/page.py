@@ -85,7 +85,7 @@ def write_report(
 
 def _check_installed() -> None:
     try:
-        import altair  # noqa: F401
+        import altair as alt  # noqa: F401
         import jinja2  # noqa: F401
         import vl_convert  # noqa: F401
     except ImportError as error:
@@ -127,7 +127,7 @@ class _Page:
         shown = {}
         for name, run in (rankings or {}).items():
             shown[aligned.named(name)] = Rankings(ranking(name, run), aligned.policies.get(name))
-        judged = None if qrels is None else judgements(qrels)
+        judged = None if qrels is None else judgements(qrels, next(iter(aligned.policies.values()), None))
         return cls(aligned, comparison, baseline, judged, shown, queries, documents, title)
 
     def context(self) -> dict[str, Any]:

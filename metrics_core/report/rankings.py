@@ -39,6 +39,8 @@ class Rankings:
             retrieved = list(self.run[query].items())
         else:
             return [(document, None) for document in self.run[query][:depth]]
+        if self.policies is not None and self.policies.drop_identical_ids:
+            retrieved = [(document, score) for document, score in retrieved if document != query]
         if self.policies is None or self.policies.order == "score":
             if self.policies is None or self.policies.ties == "docid_desc":
                 retrieved.sort(key=lambda each: _as_bytes(each[0]), reverse=True)
@@ -57,14 +59,14 @@ class Rankings:
         ]
 
 
-def judgements(qrels: Any) -> Qrels | Judgements:
-    """Judgements of ids: a path is read.
+def judgements(qrels: Any, policies: Policies | None) -> Qrels | Judgements:
+    """Judgements of ids: a path is read, under the policies that scored the runs.
 
     Raises:
         InputError: neither a mapping, Qrels nor a path.
     """
     if isinstance(qrels, (str, os.PathLike)):
-        return read_qrels(qrels)
+        return read_qrels(qrels, duplicate_judgements="error" if policies is None else policies.duplicate_judgements)
     if not isinstance(qrels, (Mapping, Qrels)):
         raise InputError(f"qrels must be {{query: {{document: grade}}}}, Qrels or a path, got {qrels!r:.80}")
     return qrels
@@ -80,7 +82,8 @@ def ranking(name: str, run: Any) -> Run | Mapping[Any, Any]:
         return read_run(run)
     if not isinstance(run, (Mapping, Run)):
         raise InputError(
-            f"rankings[{name!r}] must be {{query: {{document: score}}}}, {{query: [document]}}, a Run or a path, got {run!r:.80}"
+            f"rankings[{name!r}] must be {{query: {{document: score}}}}, {{query: [document]}}, a Run or a path, got "
+            f"{run!r:.80}"
         )
     return run
 

@@ -82,7 +82,7 @@ def _of_json(line: str, path: Path, number: int) -> tuple[str, str]:
     body = next((row[name] for name in _BODIES if name in row), None)
     if key is None or body is None:
         raise FileFormatError(
-            f"{path}, line {number}: an id ({', '.join(_IDS)}) and a text ({', '.join(_BODIES)}) expected, got the keys "
+            f"{path}, line {number}: an id ({', '.join(_IDS)}) and a text ({', '.join(_BODIES)}) expected, got "
             f"{', '.join(row)}"
         )
     title = row.get("title")
