@@ -78,7 +78,7 @@ def to_markdown(columns: Mapping[str, Sequence[Any]]) -> str:
     """
     rows = _rows(columns)
     aligned = ["--:" if numbers else "---" for numbers in _are_numbers(columns)]
-    lines = [[_markdown(header) for header in columns], aligned, *(map(_markdown_cell, row) for row in rows)]
+    lines = [[markdown_text(header) for header in columns], aligned, *(map(_markdown_cell, row) for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

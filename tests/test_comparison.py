@@ -38,6 +38,14 @@ def values(n=40, seed=0, **shifts):
 
 
 RUNS = values(first=0, second=0.04, third=0.1)
+UNSCORED = {
+    "a": {"x": 0.9, "y": NAN, "z": 0.85, "w": 0.5},
+    "b": {"x": 0.8, "y": 0.7, "z": 0.95, "v": 1},
+    "c": {"x": 0.1, "y": 0.2, "z": None, "w": 0.3, "v": 0.5},
+}
+ONE, TWO = (1.0, 0.5, None, 0.25), (0.5, 0.5, 1, 0.5)  # scores of two judges' runs
+QRELS = {f"q{i}": {"a": 1, "b": 2} for i in range(30)}
+RANKINGS = {f"q{i}": [*"vwxyz"[: i % 3], "a"] for i in range(30)}
 
 
 def result(name, scores, metric="faithfulness", **inputs):
@@ -107,14 +115,8 @@ class TestDifferences:
 class TestUnscored:
     """Queries that are NaN, None or not there are left out of a pair, and counted."""
 
-    RUNS = {
-        "a": {"x": 0.9, "y": NAN, "z": 0.85, "w": 0.5},
-        "b": {"x": 0.8, "y": 0.7, "z": 0.95, "v": 1},
-        "c": {"x": 0.1, "y": 0.2, "z": None, "w": 0.3, "v": 0.5},
-    }
-
     def test_pair_by_pair(self):
-        comparison = compare(self.RUNS)
+        comparison = compare(UNSCORED)
         counts = {(each.run, each.other): (each.n, each.n_left_out) for each in comparison.differences}
         assert counts == {("a", "b"): (2, 3), ("a", "c"): (2, 3), ("b", "c"): (3, 2)}
         assert comparison.difference("a", "b").mean == pytest.approx((0.9 + 0.85) / 2)
@@ -123,7 +125,7 @@ class TestUnscored:
         assert (mean.value, mean.n_scored, mean.n_total) == (pytest.approx((0.9 + 0.85 + 0.5) / 3), 3, 5)
 
     def test_tukey_takes_queries_that_all_runs_have_scores_for(self):
-        runs = {name: scores | {"u": 0.4} for name, scores in self.RUNS.items()}
+        runs = {name: scores | {"u": 0.4} for name, scores in UNSCORED.items()}
         comparison = compare(runs, test="tukey")
         assert {(each.n, each.n_left_out) for each in comparison.differences} == {(2, 4)}
         both = np.array([[0.9, 0.8, 0.1], [0.4, 0.4, 0.4]])
@@ -153,7 +155,7 @@ class TestDegenerate:
         assert (each.wins, each.ties, each.losses, each.significant) == (0, 40, 0, False)
 
     def test_a_difference_that_is_always_the_same(self):
-        runs = {"a": {i: 0.5 for i in range(30)}, "b": {i: 0.25 for i in range(30)}}
+        runs = {"a": dict.fromkeys(range(30), 0.5), "b": dict.fromkeys(range(30), 0.25)}
         each = compare(runs).differences[0]
         assert (each.difference, each.low, each.high, each.sd) == (0.25, 0.25, 0.25, 0)
         assert (each.p, each.effect_size) == (0, float("inf"))
@@ -161,12 +163,10 @@ class TestDegenerate:
 
 
 class TestFamilies:
-    QRELS = {f"q{i}": {"a": 1, "b": 2} for i in range(30)}
-
     def scores(self, seed, policies=None):
         rng = np.random.default_rng(seed)
-        run = {query: dict(zip("abcde", rng.random(5).tolist(), strict=True)) for query in self.QRELS}
-        return evaluate(self.QRELS, run, ["nDCG", "AP", "RR"], policies=policies)
+        run = {query: dict(zip("abcde", rng.random(5).tolist(), strict=True)) for query in QRELS}
+        return evaluate(QRELS, run, ["nDCG", "AP", "RR"], policies=policies)
 
     @pytest.fixture
     def runs(self):
@@ -235,7 +235,7 @@ class TestFamilies:
             assert one == two != other
 
     def test_geometric_means_are_refused(self):
-        scores = evaluate(self.QRELS, dict.fromkeys(self.QRELS, ["a"]), ["GMAP", "AP"])
+        scores = evaluate(QRELS, RANKINGS, ["GMAP", "AP"])
         with pytest.raises(InputError, match="GMAP is a geometric mean"):
             compare({"a": scores, "b": scores})
         assert compare({"a": scores, "b": scores}, metrics="AP").metrics == ("AP",)
@@ -260,10 +260,8 @@ class TestWilcoxon:
 class TestResults:
     """EvaluationRunResults have rows; what joins them has to be known."""
 
-    SCORES = [1.0, 0.5, None, 0.25], [0.5, 0.5, 1, 0.5]
-
     def test_a_list_of_results_has_names(self):
-        comparison = compare([result("one", self.SCORES[0]), result("two", self.SCORES[1])])
+        comparison = compare([result("one", ONE), result("two", TWO)])
         assert (comparison.names, comparison.metrics) == (("one", "two"), ("faithfulness",))
         assert (comparison.differences[0].n, comparison.differences[0].n_left_out) == (3, 1)
 
@@ -280,7 +278,7 @@ class TestResults:
 
     def test_equal_names_are_an_error(self):
         with pytest.raises(InputError, match="two runs are named 'one'; rename one"):
-            compare([result("one", self.SCORES[0]), result("one", self.SCORES[1])])
+            compare([result("one", ONE), result("one", TWO)])
         with pytest.raises(InputError, match="runs in a list must have a run_name"):
             compare([RUNS["first"], RUNS["second"]])
 
@@ -294,8 +292,8 @@ class TestResults:
 
     def test_predictions_may_be_anything_if_the_questions_are_the_same(self):
         questions = [f"question {i}" for i in range(4)]
-        one = result("one", self.SCORES[0], question=questions, answer=["yes", "no", "yes", "no"])
-        two = result("two", self.SCORES[1], question=questions, answer=["no", "yes", "yes", "no"])
+        one = result("one", ONE, question=questions, answer=["yes", "no", "yes", "no"])
+        two = result("two", TWO, question=questions, answer=["no", "yes", "yes", "no"])
         assert compare([one, two]).differences[0].n == 3
 
     @pytest.mark.parametrize(
@@ -319,7 +317,7 @@ class TestResults:
                 [
                     result(
                         "one",
-                        self.SCORES[0],
+                        ONE,
                         question=list("abcd") if "scores of" in message else [f"question {i}" for i in range(4)],
                     ),
                     second,
@@ -334,7 +332,7 @@ class TestResults:
         assert compare(runs, key="question").metrics == ("faithfulness",)
 
     def test_metrics_that_differ(self):
-        runs = [result("one", self.SCORES[0]), result("two", self.SCORES[1], metric="recall")]
+        runs = [result("one", ONE), result("two", TWO, metric="recall")]
         with pytest.raises(InputError, match="'one' has faithfulness and 'two' recall; metrics= says which"):
             compare(runs)
         with pytest.raises(MetricNameError, match="run 'two' has no faithfulness; it has recall"):
@@ -373,27 +371,20 @@ def test_refusals(runs, options, message):
 
 
 class TestConfidenceInterval:
-    QRELS = {f"q{i}": {"a": 1} for i in range(20)}
-    RUN = {f"q{i}": ["b"] * (i % 3) + ["a"] for i in range(20)}
-
     def test_of_a_metric_of_scores(self):
-        run = {
-            query: list(dict.fromkeys([f"b{i}" for i in range(len(ranking) - 1)] + ["a"]))
-            for query, ranking in self.RUN.items()
-        }
-        scores = evaluate(self.QRELS, run, ["RR", "AP"])
+        scores = evaluate(QRELS, RANKINGS, ["RR", "AP"])
         found = confidence_interval(scores, "mrr", confidence=0.9)
         low, high = mean_interval(scores["RR"], confidence=0.9)
-        assert found == (scores.mean()["RR"], low[0], high[0], 20)
+        assert found == (scores.mean()["RR"], low[0], high[0], 30)
         with pytest.raises(MetricNameError, match="P@5 was not evaluated"):
             confidence_interval(scores, "P@5")
 
     def test_rests_on_scored_queries(self):
-        scores = evaluate(self.QRELS, {"q0": ["a"]}, "RR", policies=Policies(missing="skip"))
+        scores = evaluate(QRELS, {"q0": ["a"]}, "RR", policies=Policies(missing="skip"))
         assert confidence_interval(scores, "RR") == (1, -np.inf, np.inf, 1)
-        none = evaluate(self.QRELS, {"q0": ["a"]}, "RR(rel=2)", policies=Policies(no_relevant="skip"))
-        with pytest.raises(InputError, match=r"no query has a score of RR\(rel=2\)"):
-            confidence_interval(none, "RR(rel=2)")
+        none = evaluate(QRELS, {"q0": ["a"]}, "RR(rel=3)", policies=Policies(no_relevant="skip"))
+        with pytest.raises(InputError, match=r"no query has a score of RR\(rel=3\)"):
+            confidence_interval(none, "RR(rel=3)")
 
 
 def test_to_dict_is_json_and_columns_are_rows():

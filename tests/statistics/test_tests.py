@@ -146,7 +146,7 @@ class TestTukey:
         assert (p[distance == 0] == 1).all()
 
     def test_equals_a_slow_twin_within_the_error_of_resampling(self):
-        values = sampled(30, 4, seed=7) + [0, 0.3, 0.6, 0]
+        values = sampled(30, 4, seed=7) + np.array([0, 0.3, 0.6, 0])
         rng = np.random.default_rng(0)
         ranges = np.array([np.ptp(rng.permuted(values, axis=1).mean(axis=0)) for _ in range(5_000)])
         means = values.mean(axis=0)
@@ -154,7 +154,7 @@ class TestTukey:
         assert tukey_hsd_test(values, n_resamples=5_000) == pytest.approx(expected, abs=4 * sqrt(2 * 0.25 / 5_000))
 
     def test_of_two_systems_is_the_sign_flip_test(self):
-        values = sampled(40, 2, seed=2) + [0, 0.3]
+        values = sampled(40, 2, seed=2) + np.array([0, 0.3])
         p = tukey_hsd_test(values)[0, 1]
         assert p == pytest.approx(
             sign_flip_test(values[:, 0] - values[:, 1]).p[0], abs=4 * sqrt(2 * p * (1 - p) / 10_000)
