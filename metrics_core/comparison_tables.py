@@ -149,7 +149,7 @@ def _sentence(text: str) -> str:
 
 
 def _fixed(columns: Mapping[str, Any]) -> str:
-    cells = [[header, *(cell.text + cell.mark for cell in values)] for header, values in columns.items()]
+    cells = [[header, *(f"{cell.text} {cell.mark}".rstrip() for cell in values)] for header, values in columns.items()]
     put = [str.rjust if all(cell.is_number for cell in values) else str.ljust for values in columns.values()]
     widths = [max(map(len, column)) for column in cells]
     lines = (map(_put, put, row, widths) for row in zip(*cells, strict=True))

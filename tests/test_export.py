@@ -48,7 +48,8 @@ def test_latex():
 
 def test_html():
     assert to_html(COLUMNS) == (
-        '<table>\n<thead><tr><th scope="col">run</th><th scope="col">n</th><th scope="col">AP</th></tr></thead>\n<tbody>\n'
+        '<table>\n<thead><tr><th scope="col">run</th><th scope="col">n</th><th scope="col">AP</th></tr></thead>\n'
+        "<tbody>\n"
         '<tr><th scope="row">first</th><td>3</td><td>0.2500</td></tr>\n'
         '<tr><th scope="row">second</th><td>40</td><td><b>0.5000</b><sup>a</sup></td></tr>\n</tbody>\n</table>\n'
     )
@@ -56,7 +57,15 @@ def test_html():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "–"), (float("nan"), "–"), (True, "True"), (7, "7"), (1 / 3, "0.3333"), (-0.5, "-0.5000"), ("a\nb", "a b")],
+    [
+        (None, "\N{EN DASH}"),
+        (float("nan"), "\N{EN DASH}"),
+        (True, "True"),
+        (7, "7"),
+        (1 / 3, "0.3333"),
+        (-0.5, "-0.5000"),
+        ("a\nb", "a b"),
+    ],
 )
 def test_values(value, text):
     assert Cell(value).text == text
@@ -130,13 +139,9 @@ def test_a_comparison_marks_the_best_and_whom_a_run_beats(comparison):
     assert re.fullmatch(r"\| b \| b\\_m\\\|25 \| 0\.\d{4}<sup>a</sup> \|", lines[3])
     assert re.fullmatch(r"\| a \| plain \| 0\.\d{4} \|", lines[2])
     row = next(line for line in lines if line.startswith("| nDCG@10 | plain | \\<best\\>"))
-    assert "| 0/0/30 | < 0.0001 | < 0.0001<sup>\\*</sup> | 0.0001 | 30 |".replace("<", "\\<", 2) in row
-    assert (
-        "Bold: the best mean. Raised letters: runs that a run is significantly better than" in comparison.to_markdown()
-    )
-    assert "paired t-test, Holm over 3 comparisons per metric \\(all pairs\\)".replace(
-        "\\", ""
-    ) in comparison.to_markdown().replace("Paired", "paired")
+    assert row.endswith(r"| 0/0/30 | \< 0.0001 | \< 0.0001<sup>\*</sup> | \< 0.0001 | 30 |")
+    assert "Raised letters: runs that a run is significantly better than" in comparison.to_markdown()
+    assert "Paired t-test, Holm over 3 comparisons per metric (all pairs)." in comparison.to_markdown()
 
 
 def test_the_same_in_every_form(comparison):
