@@ -70,6 +70,8 @@ function arrange() {
     if (x !== x || y !== y) return (x !== x) - (y !== y) || a - b; // those without a score come last
     return state.direction * (x - y) || a - b;
   });
+  const exact = found.findIndex((query) => data.ids[query].toLowerCase() === wanted);
+  if (exact > 0) found.unshift(...found.splice(exact, 1)); // q1 comes before q10
   state.order = found;
   state.page = Math.min(state.page, Math.max(0, Math.ceil(found.length / PAGE) - 1));
 }

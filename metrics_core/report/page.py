@@ -27,6 +27,7 @@ from metrics_core.errors import InputError
 from metrics_core.evaluation import pack
 from metrics_core.export import Cell
 from metrics_core.policies import Policies
+from metrics_core.report.charts import without_surrogates
 from metrics_core.report.rankings import Rankings, judgements, ranking
 from metrics_core.report.texts import Texts, texts_of
 from metrics_core.trec import Qrels
@@ -41,7 +42,6 @@ _DIGITS = 5  # of the scores in the page
 _PACKAGES = ("numpy", "numba", "scipy", "altair", "vl-convert-python", "Jinja2")
 # What ends a script element, and what JSON allows but UTF-8 files or old parsers of JavaScript do not.
 _UNSAFE_IN_SCRIPT = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
-_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def write_report(
@@ -116,8 +116,8 @@ class _Page:
     ) -> _Page:
         aligned = comparison.runs if comparison is not None else align(runs)
         if comparison is not None:
-            given = set(runs) if isinstance(runs, Mapping) else {getattr(run, "run_name", None) for run in runs}
-            if given != set(aligned.names):
+            given = list(runs) if isinstance(runs, Mapping) else [getattr(run, "run_name", None) for run in runs]
+            if set(given) != set(aligned.names):
                 raise InputError(
                     f"comparison is of {', '.join(aligned.names)}, and runs are {', '.join(map(str, given))}"
                 )
@@ -136,6 +136,7 @@ class _Page:
 
         absent: dict[str, str] = {}
         detailed = self._detailed_queries()
+        island = _island(self._island(detailed, absent))  # first: it reads what may be malformed, the charts take time
         context = {
             "title": self.title,
             "runs": [{"name": name, "colour": charts.colour(place)} for place, name in enumerate(self.runs.names)],
@@ -149,7 +150,7 @@ class _Page:
             "coverage": self._coverage(absent),
             "policies": self._policies(absent),
             "versions": _versions(),
-            "island": _island(self._island(detailed, absent)),
+            "island": island,
             "n_detailed": len(detailed) if self.rankings or self.qrels is not None else 0,
             "depth": _DEPTH,
             "absent": absent,
@@ -382,4 +383,4 @@ def _rendered(context: Mapping[str, Any]) -> str:
     html = environment.get_template("page.html").render(
         **context, style=(folder / "page.css").read_text("utf-8"), script=script, script_hash=digest
     )
-    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", html)
+    return without_surrogates(html)
