@@ -1,8 +1,30 @@
 """All workloads, in the order in which they run and are shown."""
 
-from benchmarks import arrays, documents, haystack_pipeline, judges, mappings, sas, skew, startup, trec_files
+from benchmarks import (
+    arrays,
+    comparison,
+    documents,
+    haystack_pipeline,
+    judges,
+    mappings,
+    sas,
+    skew,
+    startup,
+    trec_files,
+)
 
 WORKLOADS = tuple(
     module.WORKLOAD
-    for module in (documents, haystack_pipeline, mappings, trec_files, arrays, skew, startup, sas, judges)
+    for module in (
+        documents,
+        haystack_pipeline,
+        mappings,
+        trec_files,
+        arrays,
+        skew,
+        comparison,
+        startup,
+        sas,
+        judges,
+    )
 )

@@ -202,7 +202,7 @@ def _intervals(
 ) -> dict[str, tuple[float, float]]:
     if cells.size < 2:
         return dict.fromkeys(_STATISTICS, (nan, nan))
-    from scipy.stats import bootstrap  # type: ignore[import-untyped]
+    from scipy.stats import bootstrap
 
     def tables(resampled: IntArray, axis: int) -> FloatArray:
         counts = _confusion(np.moveaxis(resampled, axis, -1), n_labels)

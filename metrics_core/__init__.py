@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from metrics_core.aggregate import Aggregate as Aggregate
     from metrics_core.batch import RankedBatch as RankedBatch
+    from metrics_core.comparison import (
+        Comparison as Comparison,
+        Difference as Difference,
+        compare as compare,
+        confidence_interval as confidence_interval,
+    )
     from metrics_core.documents import Document as Document
     from metrics_core.errors import (
         FileFormatError as FileFormatError,
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
         register_metric as register_metric,
     )
     from metrics_core.policies import Policies as Policies
+    from metrics_core.report import write_report as write_report
     from metrics_core.results import EvaluationRunResult as EvaluationRunResult
     from metrics_core.scores import Scores as Scores
     from metrics_core.similarity import (
@@ -50,6 +57,7 @@ if TYPE_CHECKING:
         sas_dataset as sas_dataset,
     )
     from metrics_core.sources.arrays import IdArrays as IdArrays
+    from metrics_core.statistics import power as power, topics_needed as topics_needed
     from metrics_core.tabular import evaluate_table as evaluate_table
     from metrics_core.trec import (
         Qrels as Qrels,
@@ -65,6 +73,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "aggregate": ("Aggregate",),
     "batch": ("RankedBatch",),
+    "comparison": ("Comparison", "Difference", "compare", "confidence_interval"),
     "documents": ("Document",),
     "errors": ("FileFormatError", "InputError", "MetricNameError", "MetricsError", "ModelError", "PolicyError"),
     "evaluation": ("evaluate", "pack"),
@@ -81,10 +90,12 @@ _HOMES = {
     ),
     "metrics": ("Metric", "Parameter", "metric_names", "parse", "parse_all", "register_metric"),
     "policies": ("Policies",),
+    "report": ("write_report",),
     "results": ("EvaluationRunResult",),
     "scores": ("Scores",),
     "similarity": ("DatasetSimilarity", "Similarity", "answer_similarity", "sas_dataset"),
     "sources.arrays": ("IdArrays",),
+    "statistics": ("power", "topics_needed"),
     "tabular": ("evaluate_table",),
     "trec": ("Qrels", "Run", "read_qrels", "read_run", "write_qrels", "write_run"),
 }

@@ -1,11 +1,10 @@
-"""Named columns as tables of other libraries: Arrow, pandas, polars, HTML."""
+"""Named columns as tables of other libraries: Arrow, pandas, polars."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from datetime import date, time
-from html import escape
 from importlib import import_module
 from math import isnan
 from typing import TYPE_CHECKING, Any
@@ -113,17 +112,6 @@ def to_polars(columns: Columns) -> pl.DataFrame:
     """
     frame: pl.DataFrame = _require("polars").from_arrow(to_arrow(columns))
     return frame
-
-
-def to_html(columns: Columns) -> str:
-    """An HTML table; floats have four digits after the point."""
-    head = "".join(f"<th>{escape(str(name))}</th>" for name in columns)
-    rows = (
-        "".join(f"<td>{escape(f'{value:.4f}' if isinstance(value, float) else str(value))}</td>" for value in row)
-        for row in zip(*columns.values(), strict=True)
-    )
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _require(module: str) -> Any:

@@ -18,6 +18,7 @@ from metrics_core import export, haystack_reports, result_files
 from metrics_core.aggregate import aggregate
 from metrics_core.errors import FileFormatError, InputError
 from metrics_core.lists import is_list
+from metrics_core.markup import to_html
 from metrics_core.scores import Scores
 
 if TYPE_CHECKING:
@@ -357,7 +358,7 @@ class EvaluationRunResult:
             "rows scored": [f"{counts['scored']:,} of {counts['total']:,}" for counts in coverage],
         }
         caption = f"{escape(str(self.run_name))}: {len(self):,} rows of {escape(', '.join(self.inputs))}"
-        return f"<p>{caption}</p>{export.to_html(columns)}"
+        return f"<p>{caption}</p>{to_html(columns)}"
 
 
 def _listed(values: Any, what: str) -> list[Any]:

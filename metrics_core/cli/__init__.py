@@ -8,10 +8,12 @@ from difflib import get_close_matches
 import click
 
 from metrics_core import __version__
+from metrics_core.cli.compare import compare_command
 from metrics_core.cli.demo import demo_command
 from metrics_core.cli.evaluate import evaluate_command
 from metrics_core.cli.metrics import metrics_command
 from metrics_core.cli.options import for_command_line
+from metrics_core.cli.report import report_command
 from metrics_core.cli.sas import sas_command
 from metrics_core.errors import MetricsError
 
@@ -45,7 +47,7 @@ def commands(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for _command in (evaluate_command, sas_command, metrics_command, demo_command):
+for _command in (evaluate_command, compare_command, report_command, sas_command, metrics_command, demo_command):
     commands.add_command(_command)
 
 
@@ -56,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: without the program's name; None: those of the process.
 
     Returns:
-        The exit code: 0; 2 for bad usage or input, after one line on standard error; 130 after Ctrl-C; 141 where the
-        reader of a pipe has left.
+        The exit code: 0; 1 where a condition of --fail-if holds; 2 for bad usage or input; both after one line on
+        standard error; 130 after Ctrl-C; 141 where the reader of a pipe has left.
     """
     try:
         code: int | None = commands.main(arguments, prog_name=_PROGRAM, standalone_mode=False)
@@ -69,6 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(for_command_line(str(error)))
     except click.ClickException as error:
         return _refuse(error.format_message())
+    except ImportError as error:  # of an extra that is not installed
+        return _refuse(str(error))
     except OSError as error:
         return _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except click.Abort:

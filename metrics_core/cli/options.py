@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import getdoc
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -49,11 +49,14 @@ def for_command_line(message: str) -> str:
     return message.replace("metric_names() lists", "'metrics-core metrics' lists")
 
 
-def format_options(*formats: str) -> Callable[[C], C]:
-    """Adds --format and --json; `chosen_format` takes their values."""
+def format_options(*formats: str, flags: Sequence[str] = ("json",)) -> Callable[[C], C]:
+    """Adds --format, and an option of its own for some formats; `chosen_format` takes their values."""
 
     def add(command: C) -> C:
-        command = click.option("--json", "as_json", is_flag=True, help="the same as --format json")(command)
+        for name in reversed(flags):
+            command = click.option(f"--{name}", f"as_{name}", is_flag=True, help=f"the same as --format {name}")(
+                command
+            )
         return click.option(
             "--format",
             "format_name",
@@ -64,17 +67,24 @@ def format_options(*formats: str) -> Callable[[C], C]:
     return add
 
 
-def chosen_format(format_name: str | None, *, as_json: bool, to_file: bool = False) -> str:
+def chosen_format(format_name: str | None, *, to_file: bool = False, **flags: bool) -> str:
     """The format that the options ask for, or the one that suits where the output goes.
 
+    Args:
+        format_name: of --format.
+        to_file: whether the output goes to a file.
+        flags: as_json=True where --json was given, and so on.
+
     Raises:
-        click.UsageError: --json and another format.
+        click.UsageError: options that ask for different formats.
     """
-    if as_json and format_name not in (None, "json"):
-        raise click.UsageError(f"--json and --format {format_name} exclude each other", click.get_current_context())
-    if as_json:
-        return "json"
-    return format_name or ("table" if on_terminal() and not to_file else "tsv")
+    asked = [name.removeprefix("as_") for name, given in flags.items() if given]
+    first = asked[0] if asked else format_name
+    for other in (*asked[1:], format_name):
+        if other not in (None, first):
+            second = f"--{other}" if other in asked else f"--format {other}"
+            raise click.UsageError(f"--{first} and {second} exclude each other", click.get_current_context())
+    return first or ("table" if on_terminal() and not to_file else "tsv")
 
 
 class CommandWithPolicies(click.Command):

@@ -150,12 +150,13 @@ class SimilarityScorer:
         n_pairs = len(pairs)
         done = np.zeros(n_pairs, bool)
         if self.settings.empty == "zero":
-            both = zip(pairs.golds, pairs.predictions, strict=True)
-            done |= np.fromiter((is_empty(gold) or is_empty(predicted) for gold, predicted in both), bool, n_pairs)
+            texts = zip(pairs.golds, pairs.predictions, strict=True)
+            done |= np.fromiter((is_empty(gold) or is_empty(predicted) for gold, predicted in texts), np.bool_, n_pairs)
         if self.model.kind == "bi":
             # The cosine of a text with itself; of two empty texts the model may think otherwise.
-            both = zip(*sides, pairs.golds, strict=True)
-            same = np.fromiter((left == right and not is_empty(gold) for left, right, gold in both), bool, n_pairs)
+            golds, predictions = sides
+            read = zip(golds, predictions, pairs.golds, strict=True)
+            same = np.fromiter((left == right and not is_empty(gold) for left, right, gold in read), np.bool_, n_pairs)
             scores[same] = 1.0
             done |= same
         return done

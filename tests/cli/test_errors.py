@@ -15,7 +15,7 @@ EVALUATE = ("evaluate", "qrels.txt", "first.run")
     ("arguments", "message"),
     [
         (("evalute",), "no such command 'evalute'; did you mean 'evaluate'? (see 'metrics-core --help')"),
-        (("score",), "no such command 'score' (see 'metrics-core --help')"),
+        (("zzz",), "no such command 'zzz' (see 'metrics-core --help')"),
         (("evaluate",), "missing argument 'QRELS' (see 'metrics-core evaluate --help')"),
         (("evaluate", "qrels.txt"), "missing argument 'RUN"),
         ((*EVALUATE, "--tise", "input"), "no such option"),

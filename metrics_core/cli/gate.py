@@ -1,0 +1,74 @@
+"""Conditions on the differences to a baseline, for jobs that have to fail when a run got worse."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from metrics_core.errors import MetricNameError
+
+if TYPE_CHECKING:
+    from metrics_core.comparison import Comparison, Difference
+
+_COMPARES = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
+_CONDITION = re.compile(
+    r"\s*(?P<metric>.+?)\s*(?P<how><=|>=|<|>)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A difference of a metric to the baseline that fails a job, such as nDCG@10 < -0.02."""
+
+    metric: str
+    how: str
+    limit: float
+
+    def holds(self, difference: Difference) -> bool:
+        """Whether a difference fails the job."""
+        return bool(_COMPARES[self.how](difference.difference, self.limit))
+
+
+def conditions_of(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> tuple[Condition, ...]:
+    """Conditions as they are typed, METRIC < NUMBER, with <, <=, > or >=."""
+    found = []
+    for text in given:
+        parts = _CONDITION.fullmatch(text)
+        if parts is None:
+            raise click.BadParameter(f"a condition such as 'nDCG@10 < -0.02' expected, got {text!r}")
+        found.append(Condition(parts["metric"], parts["how"], float(parts["limit"])))
+    return tuple(found)
+
+
+def check_metrics(conditions: Sequence[Condition], metrics: Sequence[str]) -> None:
+    """Refuses conditions on metrics that are not evaluated.
+
+    Raises:
+        MetricNameError: there is one.
+    """
+    from metrics_core.metrics import parse, parse_all
+
+    evaluated = parse_all(metrics)
+    for condition in conditions:
+        if parse(condition.metric) not in evaluated:
+            raise MetricNameError(f"--fail-if {condition.metric}: not among the metrics; add -m {condition.metric}")
+
+
+def failures(
+    comparison: Comparison, conditions: Sequence[Condition], *, only_significant: bool = False
+) -> Iterator[str]:
+    """A line for each difference that fails the job."""
+    for condition in conditions:
+        metric = comparison.runs.metric_named(condition.metric)
+        for each in comparison.differences:
+            if each.metric == metric and condition.holds(each) and (each.significant or not only_significant):
+                yield (
+                    f"{each.metric} of {each.run} is {each.mean:.4f}, {each.other}'s {each.other_mean:.4f}: the "
+                    f"difference {each.difference:+.4f} is {condition.how} {condition.limit:g} (p adjusted "
+                    f"{each.p_adjusted:.4f}, {comparison.method})"
+                )
