@@ -17,6 +17,7 @@ from llm_judges.openai_chat import EnvVar, OpenAIChatGenerator
 from llm_judges.prompt import CHARACTERS_PER_TOKEN, estimated_tokens
 from llm_judges.rows import Row, check_writable, read_rows, values_of, write_jsonl, write_rows
 from llm_judges.serialisation import type_from_text
+from metrics_core import __version__
 from metrics_core.errors import FileFormatError, InputError, MetricsError
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -85,6 +86,7 @@ def _judge_options(command: C) -> C:
     invoke_without_command=True,
     epilog=_EPILOG,
 )
+@click.version_option(__version__, prog_name=_PROGRAM, message="%(prog)s %(version)s")
 @click.pass_context
 def commands(context: click.Context) -> None:
     """Has a language model judge the rows of a JSONL, CSV or parquet file."""
@@ -95,7 +97,9 @@ def commands(context: click.Context) -> None:
 @commands.command("faithfulness")
 @_judge_options
 def faithfulness_command(**options: Any) -> int:
-    """Which share of an answer's statements do its contexts support?
+    """Do the contexts support the answer?
+
+    The score is the share of its statements that follow from them.
 
     ROWS has the columns question, contexts and predicted_answer, or questions and predicted_answers.
     """
@@ -105,7 +109,9 @@ def faithfulness_command(**options: Any) -> int:
 @commands.command("context-relevance")
 @_judge_options
 def context_relevance_command(**options: Any) -> int:
-    """Do the contexts hold anything that answers the question?
+    """Do the contexts answer the question?
+
+    The score is 1 where they hold anything that is needed for it, else 0.
 
     ROWS has the columns question, or questions, and contexts.
     """
@@ -258,7 +264,7 @@ def _show(evaluator: LLMEvaluator, inputs: Mapping[str, list[Any]]) -> None:
 
 def _summary(result: Mapping[str, Any]) -> str:
     coverage, usage = result["coverage"], result["usage"]
-    mean = f", mean score {result['score']:.4f}" if "score" in result else ""
+    mean = f", mean score {result['score']:.4f}" if "score" in result and coverage["scored"] else ""
     return (
         f"{coverage['scored']:,} of {coverage['total']:,} rows scored{mean}; {usage['requests']:,} requests, "
         f"{usage['prompt_tokens']:,} prompt and {usage['completion_tokens']:,} completion tokens; "

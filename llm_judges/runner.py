@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, fields
+from logging import NullHandler, getLogger
 from os import PathLike, fspath
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from metrics_core.errors import InputError
 
 T = TypeVar("T")
 
+getLogger("stamina").addHandler(NullHandler())  # else its records are bare words on standard error, one a retry
 _LONGEST_WAIT = 600.0  # seconds that a server may ask for; a daily quota must not hold a run until tomorrow
 _BACKOFF = {"timeout": None, "wait_initial": 0.5, "wait_max": 30.0, "wait_jitter": 0.5}
 _CUT_OFF = {

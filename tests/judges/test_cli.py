@@ -390,6 +390,10 @@ def test_help(cli, arguments):
     assert all(command in result.out for command in ("faithfulness", "context-relevance", "custom", "Exit status"))
 
 
+def test_version(cli):
+    assert re.fullmatch(r"llm-judges \d+\.\d+\S*\n", cli("--version").out)
+
+
 # As a process
 
 
@@ -472,6 +476,18 @@ def test_progress_on_a_terminal_has_rows_failures_and_tokens(folder):
     os.close(terminal)
     assert process.returncode == 1
     assert re.search(r"3/3 .*failed=1, tokens=90", shown)
+
+
+def test_retries_say_nothing_of_their_own(folder):
+    answers = iter([fails(500), HALF])
+    with Server(lambda _: next(answers)) as server:
+        options = ("--base-url", server.url, "--limit", 1)
+        process = start(folder, "faithfulness", "rows.jsonl", *options)
+        _, err = process.communicate(timeout=60)
+    assert err == (
+        "1 of 1 rows scored, mean score 0.5000; 2 requests, 10 prompt and 20 completion tokens; "
+        "0 replies from the store\n"
+    )
 
 
 def test_a_reader_that_leaves_gets_no_traceback(folder):
