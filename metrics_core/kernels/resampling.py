@@ -59,10 +59,10 @@ def flipped_sums(rows: FloatArray, seed: Any, first: int, out: FloatArray) -> No
             if group % _GROUPS_A_DRAW == 0:
                 state += _STEP
                 bits = _mixed(state)
-            pattern = np.int64(bits & _LOW_PATTERN)
+            drawn = np.int64(bits & _LOW_PATTERN)
             bits = bits >> _4
             for c in range(n_columns):
-                out[b, c] += sums[group, pattern, c]
+                out[b, c] += sums[group, drawn, c]
 
 
 def resampled_sums(rows: FloatArray, seed: Any, first: int, out: FloatArray) -> None:
