@@ -40,7 +40,7 @@ METHOD = (
     "Each contender in fresh processes on equal inputs, warmed on other data, in turn; seconds are the median of the "
     "rounds; gc enabled and collected before the clock; growth_mb is the largest growth of anonymous resident memory "
     f"during the call, sampled every {SAMPLE_SECONDS * 1e3:.0f} ms from outside. Every contender is bound to the CPUs "
-    "stated, whether it makes use of them or not. Answers agree (to 1e-9 a query, unless a case says otherwise) before "
+    "stated, whether it makes use of them or not. Answers agree, to 1e-9 a query or the tolerance of the case, before "
     "a time counts."
 )
 
@@ -111,6 +111,7 @@ def _run_case(workload: Workload, case: Case, work: Path, *, quick: bool) -> dic
         "size": {"queries": size.queries, "depth": size.depth, "judged": size.judged, "longest": size.longest},
         "rows": size.rows,
         "rounds": case.rounds,
+        "tolerance": case.tolerance,
     }
     try:
         contenders, compared = _run_rounds(workload, case, work, quick=quick)

@@ -137,7 +137,7 @@ def test_a_path_that_does_not_exist(name):
 
 
 def test_what_holds_no_model(tmp_path):
-    with pytest.raises(ModelError, match=r"the folder has neither modules\.json nor config\.json"):
+    with pytest.raises(ModelError, match=r"has neither modules\.json nor config\.json"):
         answer_similarity(["a"], ["b"], tmp_path)
     (tmp_path / "model.bin").touch()
     with pytest.raises(ModelError, match="is a file; name the folder"):
