@@ -290,4 +290,4 @@ def test_repr():
 def test_html_is_escaped():
     html = run("<b>", results={"<m>": {"individual_scores": [1, None, 0.5]}})._repr_html_()
     assert "&lt;b&gt;: 3 rows" in html
-    assert "<td>&lt;m&gt;</td><td>0.7500</td><td>2 of 3</td>" in html
+    assert '<th scope="row">&lt;m&gt;</th><td>0.7500</td><td>2 of 3</td>' in html
