@@ -42,7 +42,7 @@ def sign_flips(size: Size, seed: int, threads: int) -> Prepared:
 
 
 def ranx_fisher(size: Size, seed: int) -> Prepared:
-    """Ranx's Fisher test of the same."""
+    """Fisher's test of the same by ranx."""
     from ranx.statistical_tests import fisher_randomization_test
 
     first, second = np.ascontiguousarray(system_scores(size, seed).T)
@@ -51,7 +51,7 @@ def ranx_fisher(size: Size, seed: int) -> Prepared:
 
 
 def scipy_permutations(size: Size, seed: int) -> Prepared:
-    """Scipy's permutation test of the same."""
+    """The permutation test of the same by scipy."""
     from scipy.stats import permutation_test
 
     first, second = system_scores(size, seed).T
@@ -106,7 +106,7 @@ def intervals(size: Size, seed: int, threads: int) -> Prepared:
 
 
 def scipy_intervals(size: Size, seed: int) -> Prepared:
-    """Scipy's BCa intervals, pair by pair."""
+    """BCa intervals by scipy, pair by pair."""
     from scipy.stats import bootstrap
 
     differences = _differences(size, seed)

@@ -231,11 +231,9 @@ class Comparison:
         Raises:
             ImportError: pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("Comparison.to_pandas needs pandas: pip install pandas") from error
-        return pd.DataFrame(self.columns())
+        from metrics_core.export import to_pandas
+
+        return to_pandas(self.columns())
 
     def to_markdown(self) -> str:
         """The means and the differences as Markdown, ready to paste."""

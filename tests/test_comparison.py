@@ -11,6 +11,7 @@ import pytest
 
 from metrics_core import (
     Comparison,
+    EvaluationRunResult,
     InputError,
     MetricNameError,
     Policies,
@@ -275,6 +276,25 @@ class TestResults:
             for name, scores in (("one", [0.25, 0.5, 0.75]), ("two", [0.5, 0.5, 1.0]))
         ]
         assert compare(runs).difference("two", "one").difference == pytest.approx(0.5 / 3)
+
+    def test_ours_with_scores_and_a_judge(self):
+        questions = [f"q{i}" for i in range(30)]
+        judged = {"individual_scores": [0.5] * 29 + [None], "reason": [None] * 29 + ["refusal"]}
+        runs = [
+            EvaluationRunResult(
+                name,
+                {"id": questions},
+                {"retrieval": evaluate(QRELS, run, ["AP", "RR"]), "faithfulness": judged},
+                key="id",
+            )
+            for name, run in (("one", RANKINGS), ("two", {query: ["a"] for query in QRELS}))
+        ]
+        comparison = compare(runs)
+        assert comparison.metrics == ("AP", "RR", "faithfulness")
+        assert comparison.difference("two", "one", "RR").wins == 20
+        assert comparison.difference("two", "one", "faithfulness").n_left_out == 1
+        assert comparison.runs.failures["one"] == {"faithfulness": {29: "refusal"}}
+        assert compare(runs, key="id").runs.failures["one"] == {"faithfulness": {"q29": "refusal"}}
 
     def test_equal_names_are_an_error(self):
         with pytest.raises(InputError, match="two runs are named 'one'; rename one"):

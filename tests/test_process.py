@@ -25,7 +25,7 @@ ROOT = Path(metrics_core.__file__).parents[1]
 QRELS = {f"q{q}": {f"d{d}": (d + q) % 3 for d in range(0, 30, 3)} for q in range(20)}
 RUN = {f"q{q}": {f"d{d}": (d * 7 + q) % 10 / 2 for d in range(25)} for q in range(20)}
 METRICS = ["AP", "nDCG@5", "RR", "Bpref", "ERR(max_rel=4)", "NumRelRet"]
-HEAVY = {"numba", "torch", "pyarrow", "openai", "pandas", "rich", "scipy", "haystack"}
+HEAVY = {"numba", "torch", "pyarrow", "openai", "pandas", "rich", "scipy", "haystack", "altair", "jinja2"}
 
 
 def python(code, *, environment=()):
@@ -133,6 +133,7 @@ class TestImport:
             "from metrics_core import Policies, AnswerExactMatchEvaluator",
             "from metrics_core import Document, DocumentMRREvaluator, metric_names, parse; parse('nDCG@10')",
             "from metrics_core import evaluate, read_run, IdArrays, Metric",
+            "from metrics_core import compare, confidence_interval, power, topics_needed",
         ],
     )
     def test_pulls_in_nothing_heavy(self, statement):

@@ -16,9 +16,12 @@ from metrics_core.blocks import FloatArray
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
-_1, _27, _30, _31, _32 = np.uint64(1), np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
+_4, _27, _30, _31, _32 = np.uint64(4), np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
-_BITS = 64
+_GROUP = 4  # rows whose signs are drawn at once
+_PATTERNS = 16
+_LOW_PATTERN = np.uint64(15)
+_GROUPS_A_DRAW = 16
 
 
 def _mixed(state: Any) -> Any:
@@ -31,25 +34,35 @@ def _mixed(state: Any) -> Any:
 def flipped_sums(rows: FloatArray, seed: Any, first: int, out: FloatArray) -> None:
     """The column sums of rows with random signs.
 
+    The sums of each four rows under their 16 patterns of signs are made once and looked up: a quarter of the additions.
+
     Args:
         rows: (n, n_columns); the signs of a resample are one a row, the same in all columns.
         seed: uint64.
         first: the number of the first resample.
         out: (n_resamples, n_columns), filled.
     """
+    n, n_columns = rows.shape
+    n_groups = (n + _GROUP - 1) // _GROUP
+    sums = np.zeros((n_groups, _PATTERNS, n_columns))
+    for q in range(n):
+        for pattern in range(_PATTERNS):
+            sign = 1.0 - 2.0 * ((pattern >> (q % _GROUP)) & 1)
+            for c in range(n_columns):
+                sums[q // _GROUP, pattern, c] += sign * rows[q, c]
     for b in range(out.shape[0]):
         state = _mixed(seed ^ _mixed(np.uint64(first + b)))
         bits = state
-        for c in range(out.shape[1]):
+        for c in range(n_columns):
             out[b, c] = 0.0
-        for q in range(rows.shape[0]):
-            if q % _BITS == 0:
+        for group in range(n_groups):
+            if group % _GROUPS_A_DRAW == 0:
                 state += _STEP
                 bits = _mixed(state)
-            sign = 1.0 - 2.0 * np.float64(bits & _1)
-            bits = bits >> _1
-            for c in range(out.shape[1]):
-                out[b, c] += sign * rows[q, c]
+            pattern = np.int64(bits & _LOW_PATTERN)
+            bits = bits >> _4
+            for c in range(n_columns):
+                out[b, c] += sums[group, pattern, c]
 
 
 def resampled_sums(rows: FloatArray, seed: Any, first: int, out: FloatArray) -> None:
