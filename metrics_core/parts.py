@@ -65,7 +65,7 @@ class Parts:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(f"{folder} is there and is no folder of earlier parts; name another, or remove it")
         folder.mkdir(parents=True, exist_ok=True)
-        with _whole_or_not_at_all(folder / _MANIFEST) as temporary:
+        with whole_or_not_at_all(folder / _MANIFEST) as temporary:
             temporary.write_text(json.dumps(manifest, indent=1), "utf-8")
 
     def path(self, fragment: int, part: int) -> Path:
@@ -84,7 +84,7 @@ class Parts:
         """
         from pyarrow import parquet
 
-        with _whole_or_not_at_all(self.path(fragment, part)) as temporary:
+        with whole_or_not_at_all(self.path(fragment, part)) as temporary:
             parquet.write_table(table, temporary)
 
     def paths(self) -> list[Path]:
@@ -93,7 +93,7 @@ class Parts:
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Writes what came out of all parts as `summary.json`; until then the folder is not complete."""
-        with _whole_or_not_at_all(self.folder / _SUMMARY) as temporary:
+        with whole_or_not_at_all(self.folder / _SUMMARY) as temporary:
             temporary.write_text(json.dumps(dict(summary), indent=1), "utf-8")
 
     def remove(self) -> None:
@@ -109,13 +109,13 @@ def merge(paths: Sequence[Path], into: Path) -> None:
     from pyarrow import parquet
 
     schema = parquet.read_schema(paths[0]).remove_metadata()
-    with _whole_or_not_at_all(into) as temporary, parquet.ParquetWriter(temporary, schema) as writer:
+    with whole_or_not_at_all(into) as temporary, parquet.ParquetWriter(temporary, schema) as writer:
         for path in paths:
             writer.write_table(parquet.read_table(path).replace_schema_metadata())
 
 
 @contextmanager
-def _whole_or_not_at_all(path: Path) -> Iterator[Path]:
+def whole_or_not_at_all(path: Path) -> Iterator[Path]:
     """A temporary name beside a path, which becomes the path if all goes well."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}{_TEMPORARY}")
     try:

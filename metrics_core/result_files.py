@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import nan
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from metrics_core import export
 from metrics_core.errors import FileFormatError, InputError
 from metrics_core.lists import is_list
+from metrics_core.parts import whole_or_not_at_all
 
 FORMAT, VERSION = "metrics-core run result", 1
 _METADATA = b"metrics-core"  # of a parquet file's schema
@@ -46,7 +46,8 @@ def write(path: str | PathLike[str], run: Run) -> None:
     """
     target = Path(path)
     writer = {".json": _write_json, ".parquet": _write_parquet}[_suffix(target)]
-    _replace(target, lambda temporary: writer(temporary, run))
+    with whole_or_not_at_all(target) as temporary:
+        writer(temporary, run)
 
 
 def read(path: str | PathLike[str]) -> Run:
@@ -69,16 +70,6 @@ def _suffix(path: Path) -> str:
     if suffix not in (".json", ".parquet"):
         raise InputError(f"a run result is kept as .json or .parquet, got {str(path)!r}")
     return suffix
-
-
-def _replace(target: Path, write_to: Callable[[Path], None]) -> None:
-    """Writes beside the target and renames: whoever reads it sees the old file or the new one."""
-    temporary = target.with_name(f".{target.name}.{uuid4().hex}")
-    try:
-        write_to(temporary)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _document(run: Run, inputs: Mapping[str, Any], results: Mapping[str, Any]) -> dict[str, Any]:
