@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         compare as compare,
         confidence_interval as confidence_interval,
     )
+    from metrics_core.dataset import DatasetScores as DatasetScores, evaluate_dataset as evaluate_dataset
     from metrics_core.documents import Document as Document
     from metrics_core.errors import (
         FileFormatError as FileFormatError,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         MetricsError as MetricsError,
         ModelError as ModelError,
         PolicyError as PolicyError,
+        WorkerError as WorkerError,
     )
     from metrics_core.evaluation import evaluate as evaluate, pack as pack
     from metrics_core.evaluators import (
@@ -74,8 +76,17 @@ _HOMES = {
     "aggregate": ("Aggregate",),
     "batch": ("RankedBatch",),
     "comparison": ("Comparison", "Difference", "compare", "confidence_interval"),
+    "dataset": ("DatasetScores", "evaluate_dataset"),
     "documents": ("Document",),
-    "errors": ("FileFormatError", "InputError", "MetricNameError", "MetricsError", "ModelError", "PolicyError"),
+    "errors": (
+        "FileFormatError",
+        "InputError",
+        "MetricNameError",
+        "MetricsError",
+        "ModelError",
+        "PolicyError",
+        "WorkerError",
+    ),
     "evaluation": ("evaluate", "pack"),
     "evaluators": (
         "AnswerExactMatchEvaluator",

@@ -25,6 +25,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 Int32Array: TypeAlias = NDArray[np.int32]
 ByteArray: TypeAlias = NDArray[np.uint8]
 UInt16Array: TypeAlias = NDArray[np.uint16]
+UInt64Array: TypeAlias = NDArray[np.uint64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)

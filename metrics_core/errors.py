@@ -25,3 +25,7 @@ class PolicyError(MetricsError):
 
 class ModelError(MetricsError):
     """A model that cannot be had or used, or that gave what is no score."""
+
+
+class WorkerError(MetricsError):
+    """A worker that died, and took work with it that nobody else did; what others finished remains."""

@@ -8,11 +8,11 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from metrics_core import __version__
 from metrics_core.errors import InputError
+from metrics_core.remote import AnyPath, path_on
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ class Fragment:
     modified_ns: int  # since the epoch
 
     @classmethod
-    def of(cls, path: Path) -> Self:
+    def of(cls, path: AnyPath) -> Self:
         """The file as it is now; OSError if there is none."""
         found = path.stat()
         return cls(str(path.resolve()), found.st_size, found.st_mtime_ns)
@@ -51,7 +51,7 @@ class Parts:
         OSError: it cannot be written.
     """
 
-    def __init__(self, folder: Path, computed: Mapping[str, Any], fragments: Iterable[Fragment]) -> None:
+    def __init__(self, folder: AnyPath, computed: Mapping[str, Any], fragments: Iterable[Fragment]) -> None:
         self.folder = folder
         manifest = {
             "version": __version__,
@@ -68,7 +68,7 @@ class Parts:
         with whole_or_not_at_all(folder / _MANIFEST) as temporary:
             temporary.write_text(json.dumps(manifest, indent=1), "utf-8")
 
-    def path(self, fragment: int, part: int) -> Path:
+    def path(self, fragment: int, part: int) -> AnyPath:
         """Where a part is, or will be: parts in the order of their names are in the order of the rows."""
         return self.folder / f"part-{fragment:05}-{part:06}.parquet"
 
@@ -84,48 +84,87 @@ class Parts:
         """
         from pyarrow import parquet
 
-        with whole_or_not_at_all(self.path(fragment, part)) as temporary:
-            parquet.write_table(table, temporary)
+        with whole_or_not_at_all(self.path(fragment, part)) as temporary, temporary.open("wb") as file:
+            parquet.write_table(table, file)
 
-    def paths(self) -> list[Path]:
+    @contextmanager
+    def writer(self, fragment: int, part: int, schema: pa.Schema) -> Iterator[Any]:
+        """A pyarrow.parquet.ParquetWriter of a part, for one that is not in memory as a whole; else as `write`."""
+        from pyarrow import parquet
+
+        with (
+            whole_or_not_at_all(self.path(fragment, part)) as temporary,
+            temporary.open("wb") as file,
+            parquet.ParquetWriter(file, schema) as writer,
+        ):
+            yield writer
+
+    def paths(self) -> list[AnyPath]:
         """The parts that are whole, in the order of the rows."""
-        return sorted(self.folder.glob("part-*.parquet"))
+        return sorted(self.folder.glob("part-*.parquet"), key=str)
 
     def finish(self, summary: Mapping[str, Any]) -> None:
-        """Writes what came out of all parts as `summary.json`; until then the folder is not complete."""
+        """Writes what came out of all parts as `summary.json`; until then the folder is not complete.
+
+        What workers left half-written that were killed is removed.
+        """
+        for path in self._half_written():
+            path.unlink(missing_ok=True)
         with whole_or_not_at_all(self.folder / _SUMMARY) as temporary:
             temporary.write_text(json.dumps(dict(summary), indent=1), "utf-8")
 
     def remove(self) -> None:
         """Removes the folder with all that was written to it, also what was left half-written."""
-        temporary = self.folder.glob(f".*{_TEMPORARY}")
-        for path in [*self.paths(), *temporary, self.folder / _SUMMARY, self.folder / _MANIFEST]:
+        for path in [*self.paths(), *self._half_written(), self.folder / _SUMMARY, self.folder / _MANIFEST]:
             path.unlink(missing_ok=True)
         self.folder.rmdir()
 
+    def _half_written(self) -> list[AnyPath]:
+        return list(self.folder.glob(f".*{_TEMPORARY}"))
 
-def merge(paths: Sequence[Path], into: Path) -> None:
+
+def output_of(out: str | os.PathLike[str], filesystem: Any = None) -> tuple[AnyPath | None, AnyPath]:
+    """The file that is wanted in the end, if `out` names one (.parquet), and the folder of parts.
+
+    Raises:
+        InputError: a folder with the suffix of a file.
+    """
+    path = path_on(out, filesystem)
+    if path.suffix.lower() != ".parquet":
+        return None, path
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file, or a folder without the suffix .parquet")
+    return path, path.with_name(f"{path.name}.parts")
+
+
+def merge(paths: Sequence[AnyPath], into: AnyPath) -> None:
     """Writes the rows of parts as one parquet file, one part at a time in memory; whole, or not at all."""
     from pyarrow import parquet
 
-    schema = parquet.read_schema(paths[0]).remove_metadata()
-    with whole_or_not_at_all(into) as temporary, parquet.ParquetWriter(temporary, schema) as writer:
+    with paths[0].open("rb") as file:
+        schema = parquet.read_schema(file).remove_metadata()
+    with (
+        whole_or_not_at_all(into) as temporary,
+        temporary.open("wb") as written,
+        parquet.ParquetWriter(written, schema) as writer,
+    ):
         for path in paths:
-            writer.write_table(parquet.read_table(path).replace_schema_metadata())
+            with path.open("rb") as file:
+                writer.write_table(parquet.read_table(file).replace_schema_metadata())
 
 
 @contextmanager
-def whole_or_not_at_all(path: Path) -> Iterator[Path]:
+def whole_or_not_at_all(path: AnyPath) -> Iterator[Any]:
     """A temporary name beside a path, which becomes the path if all goes well."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}{_TEMPORARY}")
+    temporary: Any = path.with_name(f".{path.name}.{uuid.uuid4().hex}{_TEMPORARY}")
     try:
         yield temporary
-        os.replace(temporary, path)  # noqa: PTH105  # atomic, says its documentation
+        temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _compare(found: Mapping[str, Any], asked: Mapping[str, Any], folder: Path) -> None:
+def _compare(found: Mapping[str, Any], asked: Mapping[str, Any], folder: AnyPath) -> None:
     """Refuses to go on with what was computed otherwise."""
     advice = "name another folder, or remove this one"
     if found.get("version") != asked["version"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,11 +58,20 @@ class Scores:
         }
 
     def __repr__(self) -> str:
-        aggregates = self.aggregate()
-        width = max(map(len, self.metrics), default=0)
-        lines = [f"Scores of {len(self)} quer{'y' if len(self) == 1 else 'ies'}, policies {self.policies}"]
-        for name, how in zip(self.metrics, self.aggregates, strict=True):
-            result = aggregates[name]
-            scored = "" if result.n_scored == result.n_total else f", {result.n_scored} of {result.n_total} scored"
-            lines.append(f"  {name:{width}}  {result.value:.4f}  ({how}{scored})")
-        return "\n".join(lines)
+        return summary(type(self).__name__, len(self), self.policies, self.aggregates, self.aggregate())
+
+
+def summary(
+    title: str,
+    n_queries: int,
+    policies: Policies,
+    aggregates: Sequence[AggregateName],
+    results: Mapping[str, Aggregate],
+) -> str:
+    """Lines of the metrics' aggregates, by name, under what they are of."""
+    width = max(map(len, results), default=0)
+    lines = [f"{title} of {n_queries} quer{'y' if n_queries == 1 else 'ies'}, policies {policies}"]
+    for (name, result), how in zip(results.items(), aggregates, strict=True):
+        scored = "" if result.n_scored == result.n_total else f", {result.n_scored} of {result.n_total} scored"
+        lines.append(f"  {name:{width}}  {result.value:.4f}  ({how}{scored})")
+    return "\n".join(lines)

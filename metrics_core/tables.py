@@ -9,16 +9,19 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from metrics_core.columns import CONTENTS, ColumnKind, contents
 from metrics_core.errors import FileFormatError, InputError
+from metrics_core.remote import AnyPath, RemotePath, path_on
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ColumnKind: TypeAlias = Literal["text", "texts"]
-"""What a column holds: "text" strings; "texts" strings, or lists of them."""
+_LOOKED_AT = 1000  # rows of a JSONL file that may tell what a column holds
 
 Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -27,7 +30,7 @@ Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 class Rows:
     """Some rows of a file, in order."""
 
-    path: Path
+    path: AnyPath
     first: int  # row of the file, from 0
     batch: pa.RecordBatch
 
@@ -36,42 +39,94 @@ class Rows:
         return f"{self.path}, row {self.first + row}"
 
 
-def table_files(paths: Paths) -> list[Path]:
+def table_files(paths: Paths, filesystem: Any = None) -> list[AnyPath]:
     """The files that are meant by paths of files, folders (all tables in them) and glob patterns, each once.
+
+    Args:
+        paths: on the local file system, or URIs ("s3://...").
+        filesystem: of pyarrow or fsspec, where the paths are that are no URIs.
 
     Raises:
         InputError: a path that means no file, or a file whose suffix is none of a table's.
     """
-    found: dict[Path, None] = {}
+    found: dict[AnyPath, None] = {}
     for given in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
-        path = Path(given)
+        path = path_on(given, filesystem)
         if path.is_dir():
-            files = sorted(each for each in path.iterdir() if _format_of(each) and not each.name.startswith((".", "_")))
+            files = [each for each in path.iterdir() if is_table(each) and not each.name.startswith((".", "_"))]
         elif path.exists():
-            if not _format_of(path):
+            if not is_table(path):
                 raise InputError(f"{path}: the suffix must be one of {', '.join(_READERS)} (or .gz after .jsonl)")
             files = [path]
+        elif isinstance(path, RemotePath):
+            files = list(filter(is_table, path.matches()))
         else:
-            files = sorted(Path(each) for each in glob.glob(str(given), recursive=True))  # noqa: PTH207  # absolute, too
-            files = [each for each in files if _format_of(each)]
+            matches = glob.glob(str(given), recursive=True)  # noqa: PTH207  # absolute, too
+            files = [each for each in map(Path, matches) if is_table(each)]
         if not files:
             raise InputError(f"{path}: there is no such file, nor a folder or pattern with tables in it")
-        found |= dict.fromkeys(files)
+        found |= dict.fromkeys(sorted(files, key=str))
     if not found:
         raise InputError("paths must name at least one file, got none")
     return list(found)
 
 
-def n_rows(path: Path) -> int | None:
-    """How many rows a file has, where it says so without being read: a parquet file."""
-    if _format_of(path) != ".parquet":
-        return None
+def is_table(path: AnyPath) -> bool:
+    """Whether the suffix is that of a table."""
+    return _format_of(path) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroups:
+    """Rows of a file that lie together: some row groups of a parquet file, or all of another file."""
+
+    numbers: tuple[int, ...] | None  # None: all of a file that has none
+    first: int  # row of the file, from 0
+    n_rows: int | None  # None: not known
+    n_bytes: int | None  # before compression
+
+
+def schema_of(path: AnyPath) -> pa.Schema:
+    """The columns of a file; of a JSONL file, those of its first object, whose values say what they hold.
+
+    Raises:
+        FileFormatError, ImportError, OSError: as `read_rows`.
+    """
     with _named_errors(path):
-        rows: int = _arrow().parquet.read_metadata(path).num_rows
-        return rows
+        return _SCHEMAS[_known_format(path)](path)
 
 
-def read_rows(path: Path, columns: Mapping[str, ColumnKind], batch_rows: int) -> Iterator[Rows]:
+def row_groups(path: AnyPath, n: int) -> list[RowGroups]:
+    """A file in pieces of about `n` rows that can be read on their own; all of it where it cannot be read so.
+
+    Raises:
+        FileFormatError, ImportError, OSError: as `read_rows`.
+    """
+    if _format_of(path) != ".parquet":
+        return [RowGroups(None, 0, None, None)]
+    with _named_errors(path), path.open("rb") as file:
+        metadata = _arrow().parquet.read_metadata(file)
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    pieces: list[RowGroups] = []
+    numbers: list[int] = []
+    first = rows = size = 0
+    for number, group in enumerate(groups):
+        numbers.append(number)
+        rows += group.num_rows
+        size += group.total_byte_size
+        if number + 1 == len(groups) or rows + groups[number + 1].num_rows > n:
+            pieces.append(RowGroups(tuple(numbers), first, rows, size))
+            numbers, first, rows, size = [], first + rows, 0, 0
+    return pieces
+
+
+def n_rows(path: AnyPath) -> int | None:
+    """How many rows a file has, where it says so without being read: a parquet file."""
+    counts = [piece.n_rows for piece in row_groups(path, 0)]
+    return None if None in counts else sum(filter(None, counts))
+
+
+def read_rows(path: AnyPath, columns: Mapping[str, ColumnKind], batch_rows: int) -> Iterator[Rows]:
     """The columns of a file, in batches of `batch_rows` rows, the last one shorter; a batch at a time is in memory.
 
     Args:
@@ -86,13 +141,28 @@ def read_rows(path: Path, columns: Mapping[str, ColumnKind], batch_rows: int) ->
         ImportError: pyarrow is not installed.
         OSError: a file that cannot be read.
     """
-    suffix = _format_of(path)
-    assert suffix is not None, path
     first = 0
+    for batch in _recut(read_batches(path, columns, batch_rows), batch_rows):
+        yield Rows(path, first, batch)
+        first += batch.num_rows
+
+
+def read_batches(
+    path: AnyPath,
+    columns: Mapping[str, ColumnKind],
+    batch_rows: int,
+    groups: RowGroups | None = None,
+    *,
+    use_threads: bool = True,
+) -> Iterator[pa.RecordBatch]:
+    """As `read_rows`, of all of a file or some of its row groups, in batches of up to `batch_rows` as they come.
+
+    Args:
+        use_threads: whether columns may be read at the same time.
+    """
     with _named_errors(path):
-        for batch in _recut(_READERS[suffix](path, columns, batch_rows), batch_rows):
-            yield Rows(path, first, batch)
-            first += batch.num_rows
+        numbers = None if groups is None else groups.numbers
+        yield from _READERS[_known_format(path)](path, columns, batch_rows, numbers, use_threads)
 
 
 def stream_rows(table: Any, columns: Mapping[str, ColumnKind], batch_rows: int) -> Iterator[Rows]:
@@ -113,7 +183,14 @@ def stream_rows(table: Any, columns: Mapping[str, ColumnKind], batch_rows: int) 
         first += batch.num_rows
 
 
-def check_columns(schema: pa.Schema, columns: Mapping[str, ColumnKind], source: Path) -> None:
+def place_columns(path: AnyPath, first: int, n: int) -> dict[str, pa.Array]:
+    """Columns `file` and `row` of `n` rows, which count from `first`: what names rows that have no ids."""
+    arrow = _arrow()
+    name = arrow.DictionaryArray.from_arrays(arrow.repeat(arrow.scalar(0, arrow.int32()), n), [str(path)])
+    return {"file": name, "row": arrow.array(range(first, first + n), arrow.int64())}
+
+
+def check_columns(schema: pa.Schema, columns: Mapping[str, ColumnKind], source: AnyPath) -> None:
     """Holds a schema against the columns that are needed.
 
     Raises:
@@ -123,18 +200,8 @@ def check_columns(schema: pa.Schema, columns: Mapping[str, ColumnKind], source: 
         if name not in schema.names:
             raise FileFormatError(f"{source}: there is no column {name!r}; it has {', '.join(map(repr, schema.names))}")
         found = schema.field(name).type
-        if not _is_of_kind(found, kind):
-            expected = {"text": "strings", "texts": "strings or lists of strings"}[kind]
-            raise FileFormatError(f"{source}, column {name!r}: {expected} expected, got {found}")
-
-
-def _is_of_kind(found: Any, kind: ColumnKind) -> bool:
-    types = _arrow().types
-    if types.is_dictionary(found):
-        return _is_of_kind(found.value_type, kind)
-    if kind == "texts" and (types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found)):
-        return _is_of_kind(found.value_type, "text")
-    return bool(types.is_string(found) or types.is_large_string(found) or types.is_string_view(found))
+        if contents(found) not in CONTENTS[kind]:
+            raise FileFormatError(f"{source}, column {name!r}: {' or '.join(CONTENTS[kind])} expected, got {found}")
 
 
 def _recut(batches: Iterable[pa.RecordBatch], n: int) -> Iterator[pa.RecordBatch]:
@@ -156,42 +223,102 @@ def _recut(batches: Iterable[pa.RecordBatch], n: int) -> Iterator[pa.RecordBatch
         yield arrow.concat_batches(waiting)
 
 
-def _read_parquet(path: Path, columns: Mapping[str, ColumnKind], batch_rows: int) -> Iterator[pa.RecordBatch]:
-    with _arrow().parquet.ParquetFile(path) as file:
+def _parquet_schema(path: AnyPath) -> pa.Schema:
+    with path.open("rb") as file:
+        return _arrow().parquet.read_schema(file)
+
+
+def _read_parquet(
+    path: AnyPath,
+    columns: Mapping[str, ColumnKind],
+    batch_rows: int,
+    groups: tuple[int, ...] | None,
+    use_threads: bool,
+) -> Iterator[pa.RecordBatch]:
+    with path.open("rb") as source, _arrow().parquet.ParquetFile(source) as file:
         check_columns(file.schema_arrow, columns, path)
-        yield from file.iter_batches(batch_size=batch_rows, columns=list(columns))
+        numbers = None if groups is None else list(groups)
+        yield from file.iter_batches(batch_rows, numbers, list(columns), use_threads)
 
 
-def _read_csv(path: Path, columns: Mapping[str, ColumnKind], _batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _csv_reader(path: AnyPath, columns: Iterable[str]) -> Any:
     arrow = _arrow()
     text = dict.fromkeys(columns, arrow.string())
-    reader = arrow.csv.open_csv(
-        path,
+    return arrow.csv.open_csv(
+        path if isinstance(path, Path) else path.open("rb"),
         parse_options=arrow.csv.ParseOptions(newlines_in_values=True),
         convert_options=arrow.csv.ConvertOptions(column_types=text, strings_can_be_null=False),
     )
-    with reader:
+
+
+def _csv_schema(path: AnyPath) -> pa.Schema:
+    with _csv_reader(path, ()) as reader:
+        return reader.schema
+
+
+def _read_csv(
+    path: AnyPath, columns: Mapping[str, ColumnKind], _batch_rows: int, _groups: tuple[int, ...] | None, _threads: bool
+) -> Iterator[pa.RecordBatch]:
+    with _csv_reader(path, columns) as reader:
         check_columns(reader.schema, columns, path)
         for batch in reader:
             yield batch.select(list(columns))
 
 
-def _read_jsonl(path: Path, columns: Mapping[str, ColumnKind], batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _jsonl_rows(path: AnyPath) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of the lines, each after where it is."""
+    with path.open("rb") as file, gzip.open(file) if path.suffix.lower() == ".gz" else BufferedReader(file) as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                where = f"{path}, line {number}"
+                yield where, _object(line, where)
+
+
+def _jsonl_schema(path: AnyPath) -> pa.Schema:
+    """The columns of the first object; a type by the first value that tells, strings where none does."""
+    arrow = _arrow()
+    types: dict[str, Any] = {}
+    unknown: set[str] = set()
+    for _, row in islice(_jsonl_rows(path), _LOOKED_AT):
+        if not types:
+            unknown = set(row)
+            types = {
+                name: arrow.list_(arrow.string()) if isinstance(row[name], list) else arrow.string() for name in row
+            }
+        for name in sorted(unknown & row.keys()):
+            value = row[name]
+            item = next((each for each in value if each is not None), None) if isinstance(value, list) else value
+            kind = {str: arrow.string(), int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}.get(
+                type(item)
+            )
+            if kind is not None:
+                types[name] = arrow.list_(kind) if isinstance(value, list) else kind
+                unknown.discard(name)
+        if not unknown:
+            break
+    return arrow.schema(types.items())
+
+
+def _read_jsonl(
+    path: AnyPath, columns: Mapping[str, ColumnKind], batch_rows: int, _groups: tuple[int, ...] | None, _threads: bool
+) -> Iterator[pa.RecordBatch]:
     arrow = _arrow()
     types = {"text": arrow.string(), "texts": arrow.list_(arrow.string())}
-    schema = arrow.schema([(name, types[kind]) for name, kind in columns.items()])
+    types |= {"number": arrow.float64(), "numbers": arrow.list_(arrow.float64())}
+    chosen = {name: types[kind] for name, kind in columns.items() if kind in types}
+    if len(chosen) < len(columns):  # ids, which are strings or integers
+        ids = {name: kind for name, kind in columns.items() if name not in chosen}
+        found = _jsonl_schema(path)
+        check_columns(found, ids, path)
+        chosen |= {name: found.field(name).type for name in ids}
+    schema = arrow.schema([(name, chosen[name]) for name in columns])
     values: dict[str, list[Any]] = {name: [] for name in columns}
-    open_file = gzip.open if path.suffix.lower() == ".gz" else open
-    with open_file(path, "rb") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            row = _object(line, f"{path}, line {number}")
-            for name, kind in columns.items():
-                values[name].append(_value(row, name, kind, f"{path}, line {number}"))
-            if len(values[name]) == batch_rows:
-                yield arrow.record_batch(list(values.values()), schema=schema)
-                values = {name: [] for name in columns}
+    for where, row in _jsonl_rows(path):
+        for name, kind in columns.items():
+            values[name].append(_value(row, name, kind, schema.field(name).type, where))
+        if len(values[name]) == batch_rows:
+            yield arrow.record_batch(list(values.values()), schema=schema)
+            values = {name: [] for name in columns}
     yield arrow.record_batch(list(values.values()), schema=schema)
 
 
@@ -205,32 +332,56 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
     return row
 
 
-def _value(row: Mapping[str, Any], name: str, kind: ColumnKind, where: str) -> Any:
+def _value(row: Mapping[str, Any], name: str, kind: ColumnKind, found: pa.DataType, where: str) -> Any:
+    """The value of a column in a row, of a type that the column can take."""
     if name not in row:
         raise FileFormatError(f"{where}: there is no {name!r}; it has {', '.join(map(repr, row))}")
     value = row[name]
-    texts = value if kind == "texts" and isinstance(value, list) else [value]
-    for text in texts:
-        if not isinstance(text, str):
-            expected = "a string" if kind == "text" else "a string or a list of strings"
-            raise FileFormatError(f"{where}, {name!r}: {expected} expected, got {value!r:.80}")
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise FileFormatError(f"{where}, {name!r}: half a surrogate pair in {text!a:.80}") from None
-    return value if kind == "text" else texts
+    if kind == "texts" and not isinstance(value, list):
+        value = [value]
+    may_be_null = kind not in ("text", "texts")
+    if value is None and may_be_null:
+        return None
+    holds = contents(found).removeprefix("lists of ")
+    types = {"strings": (str,), "integers": (int,), "floats": (int, float, bool)}[holds]
+    is_list = isinstance(value, list)
+    for item in value if is_list else [value]:
+        if is_list != (kind in ("texts", "ids", "numbers")) or not (
+            type(item) in types or (item is None and may_be_null)
+        ):
+            one = {"strings": "a string", "integers": "an integer", "floats": "a number"}[holds]
+            expected = one if kind in ("text", "id", "number") else f"a list of {holds}"
+            expected = "a string or a list of strings" if kind == "texts" else expected
+            raise FileFormatError(f"{where}, {name!r}: {expected} expected, got {row[name]!r:.80}")
+        if isinstance(item, str):
+            try:
+                item.encode()
+            except UnicodeEncodeError:
+                raise FileFormatError(f"{where}, {name!r}: half a surrogate pair in {item!a:.80}") from None
+    return value
 
 
 @contextmanager
-def _named_errors(path: Path) -> Iterator[None]:
+def _named_errors(path: AnyPath) -> Iterator[None]:
     arrow = _arrow()
     try:
         yield
     except arrow.ArrowException as error:
         raise FileFormatError(f"{path}: {' '.join(str(error).split())}") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        # How Arrow reports what it cannot decode.
+        raise FileFormatError(f"{path}: {' '.join(str(error).split())}") from error
 
 
-def _format_of(path: Path) -> str | None:
+def _known_format(path: AnyPath) -> str:
+    suffix = _format_of(path)
+    assert suffix is not None, path
+    return suffix
+
+
+def _format_of(path: AnyPath) -> str | None:
     suffix = path.suffix.lower()
     if suffix == ".gz" and (inner := Path(path.stem).suffix.lower()) in (".jsonl", ".ndjson"):
         return inner
@@ -248,10 +399,18 @@ def _arrow() -> Any:
     return pa
 
 
-_Reader: TypeAlias = Callable[[Path, Mapping[str, ColumnKind], int], "Iterator[pa.RecordBatch]"]
+_Reader: TypeAlias = Callable[
+    [AnyPath, Mapping[str, ColumnKind], int, tuple[int, ...] | None, bool], "Iterator[pa.RecordBatch]"
+]
 _READERS: Mapping[str, _Reader] = {
     ".parquet": _read_parquet,
     ".jsonl": _read_jsonl,
     ".ndjson": _read_jsonl,
     ".csv": _read_csv,
+}
+_SCHEMAS: Mapping[str, Callable[[AnyPath], pa.Schema]] = {
+    ".parquet": _parquet_schema,
+    ".jsonl": _jsonl_schema,
+    ".ndjson": _jsonl_schema,
+    ".csv": _csv_schema,
 }

@@ -163,6 +163,20 @@ class ColumnIds(Sequence[Any]):
         return f"<{len(self)} query ids>"
 
 
+def score_batch(names: Mapping[str, pa.Array], metrics: Sequence[str], values: FloatArray) -> pa.RecordBatch:
+    """Scores, (n_queries, n_metrics), as columns named after the metrics beside those that name the queries.
+
+    What was not scored is null.
+    """
+    import pyarrow as pa
+
+    columns = dict(names)
+    if clash := [name for name in metrics if name in columns]:
+        raise InputError(f"a metric has the name of the column {clash[0]!r}")
+    columns |= {name: pa.array(column, from_pandas=True) for name, column in zip(metrics, values.T, strict=True)}
+    return pa.RecordBatch.from_pydict(columns)
+
+
 def _check_distinct(query_ids: Sequence[Any]) -> None:
     if not isinstance(query_ids, ColumnIds):
         return

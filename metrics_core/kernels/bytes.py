@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from metrics_core.blocks import ByteArray, FloatArray, Int32Array, IntArray
+    from metrics_core.blocks import ByteArray, FloatArray, Int32Array, IntArray, UInt64Array
 
 _MAX_EXPONENT = 64  # of the table of powers of ten; scores beyond are for Python
 
@@ -323,6 +323,12 @@ def _fingerprint(blob: ByteArray, start: int, length: int) -> np.uint64:
         h = (h ^ np.uint64(_at(blob, i))) * _MIX
         i += 1
     return h ^ (h >> np.uint64(29))
+
+
+def fingerprints(blob: ByteArray, starts: IntArray, lengths: Int32Array, out: UInt64Array) -> None:
+    """Fills `out`, (n,), with a number for each key; equal keys have equal ones, and different keys hardly ever."""
+    for i in range(out.size):
+        out[i] = _fingerprint(blob, starts[i], lengths[i])
 
 
 def _same(a: ByteArray, a_start: int, b: ByteArray, b_start: int, length: int) -> bool:

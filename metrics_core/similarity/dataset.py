@@ -7,16 +7,17 @@ import os
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from math import fsum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from metrics_core.columns import ColumnKind
 from metrics_core.errors import InputError
-from metrics_core.parts import Fragment, Parts, merge
+from metrics_core.parts import Fragment, Parts, merge, output_of
+from metrics_core.remote import AnyPath
 from metrics_core.similarity.progress import Progress
 from metrics_core.similarity.scoring import SimilarityScorer
 from metrics_core.similarity.settings import Settings
 from metrics_core.similarity.texts import SIDES, answer_pairs
-from metrics_core.tables import ColumnKind, Paths, Rows, n_rows, read_rows, table_files
+from metrics_core.tables import Paths, Rows, n_rows, place_columns, read_rows, table_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +38,7 @@ class DatasetSimilarity:
     device: str
     n_unique: int  # texts or pairs that the model read; one that comes again much later may be read again
     n_truncated: int | None  # of these, how many it read only the beginning of; None: the model does not tell
-    paths: tuple[Path, ...]  # parquet files of the scores, in the order of the rows
+    paths: tuple[AnyPath, ...]  # parquet files of the scores, in the order of the rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +126,14 @@ def sas_dataset(
 
 
 def _open(
-    out: str | os.PathLike[str] | None, settings: Settings, columns: list[str], part_rows: int, files: list[Path]
-) -> tuple[Path | None, Parts | None]:
+    out: str | os.PathLike[str] | None, settings: Settings, columns: list[str], part_rows: int, files: list[AnyPath]
+) -> tuple[AnyPath | None, Parts | None]:
     """The file that is wanted in the end, if one is, and the folder of parts."""
     if out is None:
         return None, None
     computed = {"metric": "SAS", "columns": columns, "part_rows": part_rows} | settings.what_counts()
-    path = Path(out)
-    single = path.suffix.lower() == ".parquet"
-    if single and path.is_dir():
-        raise InputError(f"{path} is a folder; name a file, or a folder without the suffix .parquet")
-    folder = path.with_name(f"{path.name}.parts") if single else path
-    return path if single else None, Parts(folder, computed, map(Fragment.of, files))
+    target, folder = output_of(out)
+    return target, Parts(folder, computed, map(Fragment.of, files))
 
 
 def _scored(scorer: SimilarityScorer, rows: Rows, progress: Progress) -> tuple[_Part, pa.Table]:
@@ -153,22 +150,21 @@ def _scored(scorer: SimilarityScorer, rows: Rows, progress: Progress) -> tuple[_
         n_unique=found.n_unique,
         n_truncated=found.n_truncated,
     )
-    name = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), summary.n_rows), [str(rows.path)])
-    row = pa.array(range(rows.first, rows.first + summary.n_rows), pa.int64())
-    table = pa.table({"file": name, "row": row, "score": found.scores})
+    table = pa.table(place_columns(rows.path, rows.first, summary.n_rows) | {"score": found.scores})
     return summary, table.replace_schema_metadata({_SUMMARY: json.dumps(asdict(summary))})
 
 
-def _summary_of(part: Path) -> _Part:
+def _summary_of(part: AnyPath) -> _Part:
     from pyarrow import parquet
 
-    return _Part(**json.loads(parquet.read_schema(part).metadata[_SUMMARY]))
+    with part.open("rb") as file:
+        return _Part(**json.loads(parquet.read_schema(file).metadata[_SUMMARY]))
 
 
 def _finished(
-    summaries: list[_Part], n_truncated: int | None, target: Path | None, parts: Parts | None
+    summaries: list[_Part], n_truncated: int | None, target: AnyPath | None, parts: Parts | None
 ) -> DatasetSimilarity:
-    paths: tuple[Path, ...] = ()
+    paths: tuple[AnyPath, ...] = ()
     if parts is not None:
         paths = (target,) if target is not None else tuple(parts.paths())
     count = sum(each.n_rows for each in summaries)

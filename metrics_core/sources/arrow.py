@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metrics_core.blocks import FloatArray, IntArray, KeyTable, Source
+from metrics_core.columns import CONTENTS, ColumnKind, contents
 from metrics_core.errors import InputError
 from metrics_core.keys import decode_keys
 from metrics_core.policies import Policies
@@ -20,7 +21,13 @@ from metrics_core.trec import Qrels, Run
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROLES = ("query_id", "ground_truth", "relevance", "retrieved", "scores")
+ROLES: dict[str, ColumnKind] = {
+    "query_id": "id",
+    "ground_truth": "ids",
+    "relevance": "numbers",
+    "retrieved": "ids",
+    "scores": "numbers",
+}
 """What a row of a table may hold; each is the name of its column unless `columns` gives another."""
 _NEEDED = ("ground_truth", "retrieved")
 
@@ -83,14 +90,12 @@ def roles_of(schema: pa.Schema, columns: Mapping[str, str] | None) -> dict[str, 
         if name not in schema.names and (role in given or role in _NEEDED):
             raise InputError(f"there is no column {name!r} for {role}; the table has {there} (columns= maps roles)")
     roles = {role: name for role, name in roles.items() if name in schema.names}
-    kinds = {role: _kind(schema.field(name).type) for role, name in roles.items()}
-    expected: dict[str, tuple[str, ...]] = dict.fromkeys(_NEEDED, ("lists of strings", "lists of integers"))
-    expected |= dict.fromkeys(("relevance", "scores"), ("lists of integers", "lists of floats", "lists of booleans"))
-    expected["query_id"] = ("strings", "integers")
+    kinds = {role: contents(schema.field(name).type) for role, name in roles.items()}
     for role, kind in kinds.items():
-        if kind not in expected[role]:
+        expected = CONTENTS[ROLES[role]]
+        if kind not in expected:
             found = schema.field(roles[role]).type
-            raise InputError(f"column {roles[role]!r} must hold {' or '.join(expected[role])}, got {found}")
+            raise InputError(f"column {roles[role]!r} must hold {' or '.join(expected)}, got {found}")
     if kinds["ground_truth"] != kinds["retrieved"]:
         raise InputError(
             f"column {roles['ground_truth']!r} holds {kinds['ground_truth']}, {roles['retrieved']!r} "
@@ -208,11 +213,11 @@ def long_table(frame: Any, kind: type[Qrels | Run], duplicate_judgements: Any) -
         if column.null_count:
             row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
             raise InputError(f"column {name!r} of the {what} is null in row {row}")
-    kinds = [_kind(column.type) for column in (queries, documents)]
+    kinds = [contents(column.type) for column in (queries, documents)]
     for name, found, column in zip(names, kinds, (queries, documents), strict=False):
-        if found not in ("strings", "integers"):
+        if found not in CONTENTS["id"]:
             raise InputError(f"column {name!r} of the {what} must hold strings or integers, got {column.type}")
-    if _kind(values.type) not in ("integers", "floats", "booleans"):
+    if contents(values.type) not in CONTENTS["number"]:
         raise InputError(f"column {names[2]!r} of the {what} must hold numbers, got {values.type}")
     encoded = queries.dictionary_encode()
     row_of = encoded.indices.to_numpy()
@@ -259,38 +264,14 @@ def _long_columns(names: Sequence[str], what: str, value_names: Sequence[str]) -
     )
 
 
-def _kind(found: pa.DataType) -> str:
-    """What a column of this type holds, in words; what the engine cannot read by Arrow's own name."""
-    import pyarrow as pa
-
-    is_ = pa.types
-    if is_.is_dictionary(found):
-        return _kind(found.value_type)
-    if is_.is_list(found) or is_.is_large_list(found) or is_.is_fixed_size_list(found) or _is_list_view(found):
-        return f"lists of {_kind(found.value_type)}"
-    if is_.is_string(found) or is_.is_large_string(found) or is_.is_string_view(found):
-        return "strings"
-    if is_.is_integer(found):
-        return "integers"
-    if is_.is_floating(found) or is_.is_decimal(found):
-        return "floats"
-    return "booleans" if is_.is_boolean(found) else str(found)
-
-
-def _is_list_view(found: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_list_view(found) or pa.types.is_large_list_view(found))
-
-
 def _is_integer(found: pa.DataType) -> bool:
-    return _kind(found) == "integers"
+    return contents(found) == "integers"
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:
     import pyarrow as pa
 
-    if _kind(column.type) == "strings":
+    if contents(column.type) == "strings":
         column = column.cast(pa.large_string())  # whose chunks can be put together beyond 2 GB
     combined = column.combine_chunks()
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
