@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,7 +32,7 @@ FP32, FAST, BF16 = f"{OURS}, float32", f"{OURS}, fast float32 kernel", f"{OURS},
 ONNX, OPENVINO = f"{OURS}, ONNX", f"{OURS}, OpenVINO"
 COSINES, GATHERED = f"{OURS}, of two arrays", f"{OURS}, of rows looked up"
 BF16_FLAGS = ("avx512_bf16", "amx_bf16")
-WIDTH = 384  # of the model's embeddings
+WIDTH, MAX_TOKENS = 384, 256  # of the model's embeddings, and what it reads of a text
 SHORT_WORDS, LONG_WORDS = (1, 20), (50, 300)
 
 
@@ -63,7 +63,7 @@ def answers_of(size: Size, seed: int, words: tuple[int, int]) -> tuple[list[str]
     from transformers import AutoTokenizer
 
     vocabulary = AutoTokenizer.from_pretrained(model_folder()).get_vocab()
-    known = sorted(word for word in vocabulary if word.isascii() and word.isalpha() and len(word) > 2)
+    known = np.array(sorted(word for word in vocabulary if word.isascii() and word.isalpha() and len(word) > 2))
     rng = np.random.default_rng(seed)
     short = words == SHORT_WORDS
 
@@ -139,29 +139,38 @@ def _difference(result: Mapping[str, Any], golds: list[str], predicted: list[str
     return {"largest_difference": float(np.abs(found - known).max())}
 
 
-def _operations(_result: Any, golds: list[str], predicted: list[str]) -> Quantities:
-    """The operations that cannot be left out, and the rate of the fastest product of matrices of the model's shapes.
+def necessary_operations(model: str, golds: Sequence[str], predicted: Sequence[str]) -> tuple[int, float]:
+    """The tokens that have to be read, and the operations that reading them takes.
 
     Counted are the distinct texts of pairs that are not identical, and of them the tokens that are no padding. A text
     of n tokens takes n * layers * (8 h^2 + 4 h f + 4 n h) operations: four products with h x h, two with h x f, and two
     of n x h with n x h in attention (h: hidden size, f: size between; a multiplication and an addition count two).
     """
-    import torch
     from transformers import AutoConfig, AutoTokenizer
 
-    folder = model_folder()
-    config = AutoConfig.from_pretrained(folder)
+    config = AutoConfig.from_pretrained(model)
     hidden, between = config.hidden_size, config.intermediate_size
     texts = {text for pair in zip(golds, predicted, strict=True) if pair[0] != pair[1] for text in pair}
-    found = AutoTokenizer.from_pretrained(folder)(list(texts), truncation=True, max_length=256)["input_ids"]
+    found = AutoTokenizer.from_pretrained(model)(list(texts), truncation=True, max_length=MAX_TOKENS)["input_ids"]
     n = np.array(list(map(len, found)), np.float64)
     per_token = 8 * hidden**2 + 4 * hidden * between + 4 * n * hidden
+    return int(n.sum()), float((n * config.num_hidden_layers * per_token).sum())
+
+
+def _operations(_result: Any, golds: list[str], predicted: list[str]) -> Quantities:
+    """What has to be done, and the rate of the fastest product of matrices of the model's shapes."""
+    import torch
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(model_folder())
+    hidden, between = config.hidden_size, config.intermediate_size
     rates = [
         _product_rate(torch, rows, *shape)
         for rows in (512, 1024, 2048)
         for shape in ((hidden, hidden), (hidden, between), (between, hidden))
     ]
-    return {"operations": float((n * config.num_hidden_layers * per_token).sum()), "product_rate": max(rates)}
+    operations = necessary_operations(model_folder(), golds, predicted)[1]
+    return {"operations": operations, "product_rate": max(rates)}
 
 
 def _product_rate(torch: Any, rows: int, width: int, out: int) -> float:
