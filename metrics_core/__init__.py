@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         register_metric as register_metric,
     )
     from metrics_core.policies import Policies as Policies
+    from metrics_core.record_batches import batch_scorer as batch_scorer, score_schema as score_schema
     from metrics_core.report import write_report as write_report
     from metrics_core.results import EvaluationRunResult as EvaluationRunResult
     from metrics_core.scores import Scores as Scores
@@ -101,6 +102,7 @@ _HOMES = {
     ),
     "metrics": ("Metric", "Parameter", "metric_names", "parse", "parse_all", "register_metric"),
     "policies": ("Policies",),
+    "record_batches": ("batch_scorer", "score_schema"),
     "report": ("write_report",),
     "results": ("EvaluationRunResult",),
     "scores": ("Scores",),

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from metrics_core.aggregate import Aggregate, AggregateName, aggregate
 from metrics_core.blocks import FloatArray
 from metrics_core.errors import MetricNameError
+from metrics_core.export import to_arrow, to_pandas, to_polars
 from metrics_core.metrics import parse
 from metrics_core.policies import Policies
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +65,48 @@ class Scores:
             query: dict(zip(self.metrics, row, strict=True))
             for query, row in zip(self.query_ids, self.values.tolist(), strict=True)
         }
+
+    def columns(self) -> dict[str, Any]:
+        """`query_id`, and the scores of each metric under its name."""
+        numbered = isinstance(self.query_ids, range)
+        query_ids = np.array(self.query_ids) if numbered else self.query_ids
+        return {"query_id": query_ids} | {name: self[name] for name in self.metrics}
+
+    def to_arrow(self) -> pa.Table:
+        """A row a query: `query_id`, and a column of each metric, null where it was not scored.
+
+        Raises:
+            ImportError: pyarrow is not installed.
+        """
+        return to_arrow(self.columns())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """As `to_arrow`, with NaN for null.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        return to_pandas(self.columns())
+
+    def to_polars(self) -> pl.DataFrame:
+        """As `to_arrow`.
+
+        Raises:
+            ImportError: polars or pyarrow is not installed.
+        """
+        return to_polars(self.columns())
+
+    def write_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Writes what `to_arrow` gives to a parquet file.
+
+        Raises:
+            ImportError: pyarrow is not installed.
+            OSError: the file cannot be written.
+        """
+        table = self.to_arrow()
+        from pyarrow import parquet
+
+        parquet.write_table(table, path)
 
     def __repr__(self) -> str:
         return summary(type(self).__name__, len(self), self.policies, self.aggregates, self.aggregate())

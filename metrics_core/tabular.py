@@ -138,6 +138,10 @@ class ColumnIds(Sequence[Any]):
             return ColumnIds(pa.chunked_array(columns))
         return range(sum(map(len, parts)))
 
+    def __arrow_array__(self, type: Any = None) -> Any:  # Arrow's protocol
+        """The column itself."""
+        return self.column if type is None else self.column.cast(type)
+
     def __len__(self) -> int:
         return len(self.column)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
+from click.core import ParameterSource
 
 from metrics_core.cli.options import CommandWithPolicies, chosen_format, format_options, policy_options
 from metrics_core.cli.output import write
@@ -20,15 +22,18 @@ Examples:
   metrics-core evaluate qrels.txt bm25.run -m map -m ndcg_cut_10 --format trec --per-query
   zcat bm25.run.gz | metrics-core evaluate qrels.tsv - --json -o scores.json
   metrics-core evaluate qrels.txt bm25.run --missing skip --no-relevant skip
+  metrics-core evaluate 'queries/*.parquet' --out scores/ --executor processes
 
 \b
 QRELS and RUN are TREC files, plain or gzip, or BEIR's .tsv (qrels); - is standard input.
+Instead of them all, parquet files, folders of them or patterns: a row a query, with lists in the columns ground_truth
+and retrieved. --out DIR holds the scores of each query; after an interruption the same command goes on where it was.
 'metrics-core metrics' lists the metrics."""
 
 
 @click.command("evaluate", cls=CommandWithPolicies, epilog=_EXAMPLES)
 @click.argument("qrels")
-@click.argument("runs", metavar="RUN [RUN]...", nargs=-1, required=True)
+@click.argument("runs", metavar="RUN [RUN]...", nargs=-1)
 @click.option(
     "-m",
     "--metric",
@@ -44,6 +49,10 @@ QRELS and RUN are TREC files, plain or gzip, or BEIR's .tsv (qrels); - is standa
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="write there instead of to standard output"
 )
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="of parquet files: each query's scores")
+@click.option(
+    "--executor", type=click.Choice(("processes", "ray")), help="of parquet files: who scores them, if not this process"
+)
 @click.option("--threads", metavar="N", type=click.IntRange(min=1), help="as many as there are cores, unless given")
 @policy_options
 def evaluate_command(
@@ -55,16 +64,34 @@ def evaluate_command(
     format_name: str | None,
     as_json: bool,
     output: Path | None,
+    out: Path | None,
+    executor: Literal["processes", "ray"] | None,
     threads: int | None,
     **policies: Any,
 ) -> None:
-    """Scores one or more RUNs against the judgements in QRELS.
+    """Scores one or more RUNs against the judgements in QRELS, or the rows of parquet files.
 
     A judged query that a run lacks counts as an empty ranking (trec_eval's -c), unless --missing says otherwise.
     """
     format_name = chosen_format(format_name, as_json=as_json, to_file=output is not None)
+    context = click.get_current_context()
+    from metrics_core.cli import datasets
+
+    if datasets.are_tables((qrels, *runs)):
+        if per_query or format_name == "trec":
+            raise click.UsageError("of parquet files --out has the scores of each query, as parquet", context)
+        chosen = Policies(**policies) if any(map(partial(_is_given, context), policies)) else None
+        scores = datasets.evaluate_tables(
+            (qrels, *runs), metrics, chosen, out=out, executor=executor, n_threads=threads
+        )
+        write(datasets.text_of(scores, format_name, plain=output is not None), output)
+        return
+    if out is not None or executor is not None:
+        raise click.UsageError("--out and --executor are for parquet files", context)
+    if not runs:
+        raise click.UsageError("Missing argument 'RUN [RUN]...'.", context)
     if format_name == "trec" and len(runs) > 1:
-        raise click.UsageError("--format trec takes one RUN", click.get_current_context())
+        raise click.UsageError("--format trec takes one RUN", context)
     from metrics_core.cli import formats
     from metrics_core.cli.runs import evaluate_files
 
@@ -77,3 +104,7 @@ def evaluate_command(
         text_of = {"tsv": formats.tsv, "json": formats.as_json, "trec": formats.trec}[format_name]
         text = text_of(evaluation, per_query=per_query)
     write(text, output)
+
+
+def _is_given(context: click.Context, option: str) -> bool:
+    return context.get_parameter_source(option) is not ParameterSource.DEFAULT
