@@ -9,6 +9,7 @@ import numpy as np
 
 from metrics_core.batch import empty_values, finished_scores, score_block
 from metrics_core.blocks import FloatArray, cut_blocks
+from metrics_core.distinct import fingerprints_of
 from metrics_core.errors import InputError
 from metrics_core.join import join
 from metrics_core.metrics import Metric, parse_all
@@ -184,7 +185,11 @@ def score_batch(names: Mapping[str, pa.Array], metrics: Sequence[str], values: F
 def _check_distinct(query_ids: Sequence[Any]) -> None:
     if not isinstance(query_ids, ColumnIds):
         return
-    repeat_of = repeats_of(keys_of(query_ids.column), np.array([0, len(query_ids)]))
+    keys = keys_of(query_ids.column)
+    fingerprints = np.sort(fingerprints_of(keys))
+    if (fingerprints[1:] != fingerprints[:-1]).all():
+        return
+    repeat_of = repeats_of(keys, np.array([0, len(query_ids)]))
     if repeat_of is not None:
         row = int(np.flatnonzero(repeat_of >= 0)[0])
         raise InputError(f"query id {query_ids[row]!r} is in rows {repeat_of[row]} and {row}; ids must be distinct")

@@ -118,8 +118,13 @@ class TestRowsEqualTheSameInPython:
             assert parts.query_ids == whole.query_ids
             assert parts.query_ids[len(rows) - 1] == f"q{len(rows) - 1}"
 
+    @pytest.mark.parametrize(
+        "fingerprint",
+        [lambda *_: np.uint64(7), lambda blob, start, n: np.uint64(sum(blob[start : start + max(n, 0)].tolist()))],
+        ids=["all equal", "all in one slot"],
+    )
     @given(rows=rows_of(IDS))
-    def test_equality_does_not_hang_on_fingerprints(self, rows):
+    def test_equality_does_not_hang_on_fingerprints(self, fingerprint, rows):
         from metrics_core.kernels import bytes as kernels
         from metrics_core.sources import keyed
 
@@ -127,7 +132,7 @@ class TestRowsEqualTheSameInPython:
         expected = evaluate_table(table, METRICS)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(keyed, "_match_rows", kernels.match_rows)
-            patch.setattr(kernels, "_fingerprint", lambda *_: np.uint64(7))
+            patch.setattr(kernels, "_fingerprint", fingerprint)
             assert_same(evaluate_table(table, METRICS), expected)
 
 

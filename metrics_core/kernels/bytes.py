@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from metrics_core.blocks import ByteArray, FloatArray, Int32Array, IntArray, UInt64Array
+    from metrics_core.blocks import ByteArray, FloatArray, Int32Array, IntArray, UInt16Array, UInt64Array
 
 _MAX_EXPONENT = 64  # of the table of powers of ten; scores beyond are for Python
 
@@ -37,6 +37,10 @@ def _remainder_of_power(k: int) -> float:
 _POWER_REMAINDER = np.array([_remainder_of_power(k) for k in range(-_MAX_EXPONENT, _MAX_EXPONENT + 1)])
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
 _HIGH_HALF = np.uint64(32)
+_SHORT_RANKING = 512  # the longest, and
+_SHORT_JUDGEMENTS = 32  # the most judgements, that are matched through a table of positions
+_SLOTS = 1 << 14  # 32 KB of 16-bit positions: stays in the L1 cache
+_SHIFT = np.uint64(50)  # the 14 highest bits
 
 
 def parse_lines(
@@ -225,14 +229,16 @@ def match_rows(
     all_scores: FloatArray,
     ranges: IntArray,
     grades: FloatArray,
-    scores: FloatArray,
+    grade_steps: IntArray,
     judged: FloatArray,
+    judged_steps: IntArray,
+    scores: FloatArray,
     repeat_of: Int32Array,
 ) -> int:
     """Matches retrieved to judged documents by the bytes of their ids; returns how many retrieved ones are repeats.
 
-    A hash table takes each query's judged documents, then the retrieved ones as they come; equal fingerprints are
-    settled by the bytes.
+    Short rankings without repeats are matched through a table of positions; in others a hash table takes the query's
+    judged documents, then the retrieved ones as they come. Equal fingerprints are settled by the bytes.
 
     Args:
         judged_blob, judged_starts, judged_lengths: the ids of judged documents, different within a query.
@@ -241,28 +247,66 @@ def match_rows(
         blob, starts, lengths: the ids of retrieved documents; a length of -1 is a null, which equals nothing.
         all_scores: as starts.
         ranges: (q, 2) where each query's ranking begins and ends.
-        grades, scores: (q, width) NaN on entry; the grade and score of each retrieved document on return; without
-            judgements may have no columns.
-        judged: (q, n_judged) NaN on entry; the judged documents' grades on return.
+        grades: NaN on entry; the grade of each retrieved document on return. Flat, as its layout may be either:
+        grade_steps: (2,) how far queries, and ranks, are apart in `grades`.
+        judged: NaN on entry; the judged documents' grades on return; flat, too, with
+        judged_steps: (2,) how far queries, and their judged documents, are apart.
+        scores: (q, width) NaN on entry; the score of each retrieved document on return; may have no columns.
         repeat_of: (n,) -1 on entry, ranking after ranking; on return where an equal document came first in it.
     """
-    longest = 0
+    longest = most = 0
     for q in range(ranges.shape[0]):
+        most = max(most, judged_ranges[q, 1] - judged_ranges[q, 0])
         longest = max(longest, judged_ranges[q, 1] - judged_ranges[q, 0] + ranges[q, 1] - ranges[q, 0])
     slots = np.empty(_table_size(longest), np.int32)  # a document's number, judged ones first
     prints = np.empty(slots.size, np.uint64)
-    first_place = np.empty(judged.shape[1], np.int32)
+    first_place = np.empty(most, np.int32)
+    slot_of = np.zeros(_SLOTS, np.uint16)
+    short_prints = np.empty(_SHORT_RANKING, np.uint64)
     n_repeats = 0
     row_begin = 0
     for q in range(ranges.shape[0]):
         judged_begin, begin = judged_ranges[q, 0], ranges[q, 0]
         n_judged, n = judged_ranges[q, 1] - judged_begin, ranges[q, 1] - begin
+        for i in range(min(n, scores.shape[1])):
+            scores[q, i] = all_scores[begin + i]
+        grade_at, judged_at = q * grade_steps[0], q * judged_steps[0]
+        for j in range(n_judged):
+            judged[judged_at + j * judged_steps[1]] = judged_grades[judged_begin + j]
+        if n <= _SHORT_RANKING and n_judged <= _SHORT_JUDGEMENTS:
+            # The slot of a fingerprint holds the last position with that slot: if every document finds itself there,
+            # all are different, and a judged one is found by one look. The slots need no clearing between queries.
+            any_null = False
+            for i in range(n):
+                any_null |= lengths[begin + i] < 0
+                short_prints[i] = _fingerprint(blob, starts[begin + i], lengths[begin + i])
+                slot_of[short_prints[i] >> _SHIFT] = i
+            displaced = 0
+            for i in range(n):
+                displaced |= slot_of[short_prints[i] >> _SHIFT] ^ np.uint16(i)
+            if not any_null and (displaced == 0 or not _has_repeat(short_prints, n, slot_of)):
+                for j in range(n_judged):
+                    k = judged_begin + j
+                    fingerprint = _fingerprint(judged_blob, judged_starts[k], judged_lengths[k])
+                    i = np.int64(slot_of[fingerprint >> _SHIFT])
+                    if displaced != 0 and (i >= n or short_prints[i] != fingerprint):
+                        i = 0
+                        while i < n and short_prints[i] != fingerprint:
+                            i += 1
+                    if (
+                        i < n
+                        and short_prints[i] == fingerprint
+                        and lengths[begin + i] == judged_lengths[k]
+                        and _same(judged_blob, judged_starts[k], blob, starts[begin + i], judged_lengths[k])
+                    ):
+                        grades[grade_at + i * grade_steps[1]] = judged_grades[k]
+                row_begin += n
+                continue
         mask = _table_size(n_judged + n) - 1
         for k in range(mask + 1):
             slots[k] = -1
         for j in range(n_judged):
             k = judged_begin + j
-            judged[q, j] = judged_grades[k]
             first_place[j] = -1
             fingerprint = _fingerprint(judged_blob, judged_starts[k], judged_lengths[k])
             slot = np.int64(fingerprint >> _HIGH_HALF) & mask
@@ -270,8 +314,6 @@ def match_rows(
                 slot = (slot + 1) & mask
             slots[slot] = j
             prints[slot] = fingerprint
-        for i in range(min(n, scores.shape[1])):
-            scores[q, i] = all_scores[begin + i]
         for i in range(n):
             start, length = starts[begin + i], lengths[begin + i]
             if length < 0:
@@ -284,7 +326,7 @@ def match_rows(
                     if known < n_judged:
                         k = judged_begin + known
                         if judged_lengths[k] == length and _same(judged_blob, judged_starts[k], blob, start, length):
-                            grades[q, i] = judged_grades[k]
+                            grades[grade_at + i * grade_steps[1]] = judged_grades[k]
                             if first_place[known] < 0:
                                 first_place[known] = i
                             else:
@@ -312,16 +354,33 @@ def _table_size(n: int) -> int:
     return size
 
 
+def _has_repeat(prints: UInt64Array, n: int, slot_of: UInt16Array) -> bool:
+    """Whether two of the first `n` are the same, given where the last of each slot stands."""
+    for i in range(n):
+        if slot_of[prints[i] >> _SHIFT] != i:
+            for k in range(i + 1, n):
+                if prints[k] == prints[i]:
+                    return True
+    return False
+
+
 def _fingerprint(blob: ByteArray, start: int, length: int) -> np.uint64:
     h = np.uint64(length) * _MIX
     i, end = start, start + length
-    while i + 8 <= end:
+    while i + 8 < end:
         h = (h ^ _word(blob, i)) * _MIX
-        h ^= h >> np.uint64(32)
+        h ^= h >> _HIGH_HALF
         i += 8
-    while i < end:
-        h = (h ^ np.uint64(_at(blob, i))) * _MIX
-        i += 1
+    if length >= 8:  # the last eight bytes, some of them for the second time
+        h = (h ^ _word(blob, end - 8)) * _MIX
+    elif length > 0:
+        word = np.uint64(0)
+        while i < end:
+            word = word << np.uint64(8) | np.uint64(_at(blob, i))
+            i += 1
+        h = (h ^ word) * _MIX
+    h ^= h >> _HIGH_HALF
+    h *= _MIX
     return h ^ (h >> np.uint64(29))
 
 

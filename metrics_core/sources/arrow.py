@@ -308,7 +308,7 @@ def keys_of(texts: pa.Array | pa.ChunkedArray, *, empty_is_null: bool = False) -
     if offsets_buffer is None or not len(texts):
         return KeyTable(np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int32))
     offsets = np.frombuffer(offsets_buffer, width, len(texts) + 1, texts.offset * width.itemsize)
-    lengths = np.diff(offsets).astype(np.int32)
+    lengths = np.subtract(offsets[1:], offsets[:-1], dtype=np.int32, casting="same_kind")
     if texts.null_count:
         lengths[texts.is_null().to_numpy(zero_copy_only=False)] = -1
     if empty_is_null:

@@ -11,6 +11,7 @@ import numpy as np
 from metrics_core.blocks import FloatArray, IntArray, KeyTable, MatchedBlock, pad
 from metrics_core.compile import compiled
 from metrics_core.kernels.bytes import match_rows
+from metrics_core.kernels.join import NARROW
 from metrics_core.keys import decode_keys
 
 _match_rows = compiled(match_rows)
@@ -52,10 +53,13 @@ class KeyedSource:
         judged, retrieved = self.judged, self.retrieved
         assert judged.values is not None
         n_retrieved = self.n_retrieved[rows]
-        shape = (rows.size, int(n_retrieved.max(initial=0)))
-        grades = np.full(shape, np.nan)
-        scores = np.full(shape if retrieved.values is not None else (rows.size, 0), np.nan)
-        judged_grades = np.full((rows.size, int(self.n_judged[rows].max(initial=0))), np.nan)
+        n_queries, width = rows.size, int(n_retrieved.max(initial=0))
+        n_judged = int(self.n_judged[rows].max(initial=0))
+        with_scores = retrieved.values is not None
+        # As the join takes them: rankings without scores, and few judgements, rank by rank.
+        grades, grade_steps = _cells(n_queries, width, by_query=with_scores)
+        judged_grades, judged_steps = _cells(n_queries, n_judged, by_query=n_judged > NARROW)
+        scores = np.full((n_queries, width if with_scores else 0), np.nan)
         repeat_of = np.full(int(n_retrieved.sum()), -1, np.int32)
         n_repeats = _match_rows(
             judged.keys.blob,
@@ -68,16 +72,18 @@ class KeyedSource:
             retrieved.keys.lengths,
             np.empty(0) if retrieved.values is None else retrieved.values,
             retrieved.ranges[rows],
-            grades,
+            grades.reshape(-1, order="A"),
+            grade_steps,
+            judged_grades.reshape(-1, order="A"),
+            judged_steps,
             scores,
-            judged_grades,
             repeat_of,
         )
         return MatchedBlock(
             rows,
             grades,
             n_retrieved,
-            None if retrieved.values is None else scores,
+            scores if with_scores else None,
             judged_grades,
             pad(repeat_of, n_retrieved, -1) if n_repeats else None,
             lambda places, positions: self.key_bytes(rows[places], positions),
@@ -92,3 +98,10 @@ class KeyedSource:
     def describe(self, row: int, position: int) -> str:
         """The id of one retrieved document."""
         return repr(decode_keys(self.key_bytes(np.array([row]), np.array([position])))[0])
+
+
+def _cells(n_queries: int, width: int, *, by_query: bool) -> tuple[FloatArray, IntArray]:
+    """(n_queries, width) of NaN, and how far its rows and columns are apart in memory."""
+    if by_query:
+        return np.full((n_queries, width), np.nan), np.array([width, 1])
+    return np.full((width, n_queries), np.nan).T, np.array([1, n_queries])
