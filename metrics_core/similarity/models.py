@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
@@ -20,6 +20,7 @@ Item: TypeAlias = str | tuple[str, str]
 """What a model reads at once: a text, or a (prediction, ground truth) pair."""
 
 _CLASS_OF_KIND = {"bi": "SentenceTransformer", "cross": "CrossEncoder"}
+_COUNTED_AT_ONCE = 1024  # items
 _CHARACTERS_A_TOKEN = 3  # of models whose tokenizer cannot be asked; only the cutting of batches depends on it
 
 
@@ -54,24 +55,15 @@ class Model:
         if prompt:
             items = [prompt + item if isinstance(item, str) else (prompt + item[0], item[1]) for item in items]
         tokenizer: Any = getattr(self.loaded[0], "tokenizer", None)
+        count: Callable[[Any, Sequence[Item]], Iterable[int]] = _guessed
         if hasattr(tokenizer, "encode_batch"):  # of the tokenizers package, as static embeddings have it
-            encoded = tokenizer.encode_batch(items, add_special_tokens=False)
-            tokens = [len(each.ids) + sum(len(cut.ids) for cut in each.overflowing) for each in encoded]
-        elif hasattr(tokenizer, "model_max_length"):  # of transformers
-            sides = [items] if self.kind == "bi" else map(list, zip(*items, strict=True))
-            found = tokenizer(
-                *sides,
-                truncation=False,
-                padding=False,
-                return_attention_mask=False,
-                return_token_type_ids=False,
-                verbose=False,
-            )
-            tokens = list(map(len, found["input_ids"]))
-        else:
-            sizes = (len(item) if isinstance(item, str) else len(item[0]) + len(item[1]) for item in items)
-            return np.fromiter((2 + size // _CHARACTERS_A_TOKEN for size in sizes), np.int64, len(items)), False
-        return np.array(tokens, np.int64), True
+            count = _counted_by_tokenizers
+        elif hasattr(tokenizer, "model_max_length"):
+            count = _counted_by_transformers
+        # What tokenizers give takes a hundred times the memory of the text.
+        parts = (items[start : start + _COUNTED_AT_ONCE] for start in range(0, len(items), _COUNTED_AT_ONCE))
+        counts = np.fromiter((n for part in parts for n in count(tokenizer, part)), np.int64, len(items))
+        return counts, count is not _guessed
 
     def read(self, items: list[Item], prompt: str | None, pool: Any = None) -> Any:
         """A tensor (n_items, width), float32, on the device of the model; on the CPU if it comes from a pool.
@@ -112,6 +104,28 @@ class Model:
         finally:
             self.loaded.stop_multi_process_pool(pool)
             self.loaded.to(before)  # starting the pool moves the model to the CPU
+
+
+def _counted_by_tokenizers(tokenizer: Any, items: Sequence[Item]) -> Iterable[int]:
+    encoded = tokenizer.encode_batch(items, add_special_tokens=False)
+    return (len(each.ids) + sum(len(cut.ids) for cut in each.overflowing) for each in encoded)
+
+
+def _counted_by_transformers(tokenizer: Any, items: Sequence[Item]) -> Iterable[int]:
+    sides = [items] if isinstance(items[0], str) else map(list, zip(*items, strict=True))
+    encoded = tokenizer(
+        *sides,
+        truncation=False,
+        padding=False,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+        verbose=False,
+    )
+    return map(len, encoded["input_ids"])
+
+
+def _guessed(_tokenizer: Any, items: Sequence[Item]) -> Iterable[int]:
+    return (2 + len(item if isinstance(item, str) else "".join(item)) // _CHARACTERS_A_TOKEN for item in items)
 
 
 def load(settings: Settings) -> Model:

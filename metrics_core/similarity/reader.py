@@ -20,7 +20,7 @@ from metrics_core.similarity.settings import Settings
 Key: TypeAlias = tuple[str | None, Item]
 """A prompt and what it is put before: a text has another embedding under another prompt."""
 
-_CPU_TOKENS, _DEVICE_TOKENS = 64, 1024  # of a batch, for each of batch_size
+_CPU_TOKENS, _DEVICE_TOKENS = 32, 1024  # of a batch, for each of batch_size
 _CHUNKS_A_WORKER = 10  # into which sentence-transformers cuts what several devices share
 
 

@@ -64,7 +64,7 @@ class Settings:
         kind: "bi" encodes both answers and takes the cosine; "cross" reads a pair at once; "auto" reads the model's
             configuration.
         dtype: of the weights. Scores are computed in float32 from what the model gives.
-        token_budget: tokens of a batch, padding included. None: 64 x batch_size on a CPU, 1,024 x batch_size elsewhere.
+        token_budget: tokens of a batch, padding included. None: 32 x batch_size on a CPU, 1,024 x batch_size elsewhere.
         label: of a cross-encoder with several labels, the one whose probability is the score.
         prompt: put before every text instead of the model's own; or two, for the ground truth and the predictions.
         truncate_dim: how many leading dimensions of a bi-encoder's embeddings count.

@@ -248,3 +248,29 @@ def test_static_models_have_no_limit(tiny):
     found = answer_similarity(["paris " * 500, ""], ["rome", ""], tiny.static)
     assert (found.kind, found.n_truncated) == ("bi", 0)
     assert found.scores[1] == 0  # no token, no embedding: not the same, as the model sees it
+
+
+def test_tokens_of_many_texts_and_of_tokenizers_that_cannot_be_asked(bi, cross, tiny, monkeypatch):
+    from sentence_transformers import SentenceTransformer
+
+    from metrics_core.similarity import models
+
+    texts = ["paris", "the city of rome", "", "nine none nine"]
+    static = SentenceTransformer(tiny.static, device="cpu")
+    for model in (bi, static):
+        loaded = models.load(Settings(model))
+        counts, known = loaded.n_tokens(texts, None)
+        monkeypatch.setattr(models, "_COUNTED_AT_ONCE", 3)
+        again, _ = loaded.n_tokens(texts, None)
+        special = 0 if model is static else 2
+        assert counts.tolist() == again.tolist() == [n + special for n in (1, 4, 0, 3)]
+        assert known
+    pairs = list(zip(texts, reversed(texts), strict=True))
+    assert models.load(Settings(cross)).n_tokens(pairs, None)[0].tolist() == [3 + 1 + 3, 3 + 4, 3 + 4, 3 + 3 + 1]
+    expected = answer_similarity(texts, texts[::-1], bi)
+    monkeypatch.setattr(
+        models.Model, "n_tokens", lambda _, items, __: (np.array([*models._guessed(None, items)]), False)
+    )
+    guessed = answer_similarity(texts, texts[::-1], bi)
+    assert guessed.scores == pytest.approx(expected.scores, **WITHIN)
+    assert guessed.n_truncated is None
