@@ -60,7 +60,11 @@ if TYPE_CHECKING:
     )
     from metrics_core.sources.arrays import IdArrays as IdArrays
     from metrics_core.statistics import power as power, topics_needed as topics_needed
-    from metrics_core.tabular import evaluate_table as evaluate_table
+    from metrics_core.tabular import (
+        batch_scorer as batch_scorer,
+        evaluate_table as evaluate_table,
+        score_schema as score_schema,
+    )
     from metrics_core.trec import (
         Qrels as Qrels,
         Run as Run,
@@ -107,7 +111,7 @@ _HOMES = {
     "similarity": ("DatasetSimilarity", "Similarity", "answer_similarity", "sas_dataset"),
     "sources.arrays": ("IdArrays",),
     "statistics": ("power", "topics_needed"),
-    "tabular": ("evaluate_table",),
+    "tabular": ("batch_scorer", "evaluate_table", "score_schema"),
     "trec": ("Qrels", "Run", "read_qrels", "read_run", "write_qrels", "write_run"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

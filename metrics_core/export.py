@@ -72,6 +72,10 @@ def to_arrow(columns: Columns) -> pa.Table:
     pa = _require("pyarrow")
     arrays, fields = [], []
     for name, values in columns.items():
+        if (array := _as_it_is(pa, values)) is not None:
+            arrays.append(array)
+            fields.append(pa.field(name, array.type))
+            continue
         listed = [plain(value, f"column {name!r}") for value in values]
         # of NaN alone Arrow would not know that they were numbers
         no_number = any(isinstance(value, float) for value in values) and not any(value is not None for value in listed)
@@ -79,6 +83,19 @@ def to_arrow(columns: Columns) -> pa.Table:
         arrays.append(array)
         fields.append(pa.field(name, array.type, metadata=metadata))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _as_it_is(pa: Any, values: Any) -> Any:
+    """A column of Arrow, or an array of finite floats and NaN, without a Python object for any value; None: another."""
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    if _is_float_array(values) and not np.isinf(values).any():
+        return pa.array(np.ascontiguousarray(values), from_pandas=True)
+    return None
+
+
+def _is_float_array(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind == "f"
 
 
 def _arrow_array(pa: Any, values: list[Any], kind: Any) -> tuple[Any, dict[bytes, bytes] | None]:
@@ -100,7 +117,13 @@ def to_pandas(columns: Columns) -> pd.DataFrame:
         ImportError: pandas is not installed.
     """
     pd = _require("pandas")
-    return pd.DataFrame({name: list(values) for name, values in columns.items()})
+    return pd.DataFrame({name: _objects(values) for name, values in columns.items()})
+
+
+def _objects(values: Any) -> Any:
+    if _is_float_array(values):
+        return values
+    return values.to_pylist() if hasattr(values, "to_pylist") else list(values)  # Arrow's items are scalars of its own
 
 
 def to_polars(columns: Columns) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -114,6 +115,61 @@ class RowScorer:
         for rows in cut_blocks(source.n_retrieved, source.n_judged):
             score_block(join(source, rows, self.policies), self.metrics, self.policies, query_ids, values)
         return query_ids, values
+
+
+@dataclass(frozen=True, slots=True)
+class BatchScorer:
+    """What `batch_scorer` gives: scores of record batches, batch by batch; pickles."""
+
+    metrics: tuple[Metric, ...]
+    columns: Mapping[str, str] | None
+    policies: Policies | str | None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """For each batch, one of a column `query_id`, where the table has it, and one a metric; null = not scored.
+
+        Raises:
+            MetricsError: as `evaluate_table`.
+        """
+        first = 0
+        for batch in batches:
+            ids, values = RowScorer(batch.schema, self.metrics, self.columns, self.policies).score(batch, first)
+            first += batch.num_rows
+            names = {"query_id": ids.column} if isinstance(ids, ColumnIds) else {}
+            yield score_batch(names, list(map(str, self.metrics)), values)
+
+
+def batch_scorer(
+    metrics: str | Metric | Iterable[str | Metric],
+    *,
+    columns: Mapping[str, str] | None = None,
+    policies: Policies | str | None = None,
+) -> BatchScorer:
+    """A function from an iterator of record batches to one of their scores, for engines that map batches.
+
+    For Spark: `frame.mapInArrow(batch_scorer(metrics), schema)`, with the schema of `score_schema`. Each row is scored
+    by itself, so that a query id that comes twice is not noticed.
+
+    Args:
+        metrics, columns, policies: as for `evaluate_table`.
+    """
+    return BatchScorer(tuple(parse_all(metrics)), None if columns is None else dict(columns), policies)
+
+
+def score_schema(metrics: str | Metric | Iterable[str | Metric], query_id: pa.DataType | None = None) -> pa.Schema:
+    """The columns that `batch_scorer` gives: `query_id` and one of float64 a metric.
+
+    Args:
+        metrics: as for `batch_scorer`.
+        query_id: the type of the table's query ids; None: strings.
+
+    Raises:
+        ImportError: pyarrow is not installed.
+    """
+    import pyarrow as pa
+
+    fields = [pa.field("query_id", query_id or pa.string())]
+    return pa.schema(fields + [pa.field(str(metric), pa.float64()) for metric in parse_all(metrics)])
 
 
 class ColumnIds(Sequence[Any]):

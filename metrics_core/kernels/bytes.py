@@ -288,7 +288,7 @@ def match_rows(
                 for j in range(n_judged):
                     k = judged_begin + j
                     fingerprint = _fingerprint(judged_blob, judged_starts[k], judged_lengths[k])
-                    i = np.int64(slot_of[fingerprint >> _SHIFT])
+                    i = int(slot_of[fingerprint >> _SHIFT])
                     if displaced != 0 and (i >= n or short_prints[i] != fingerprint):
                         i = 0
                         while i < n and short_prints[i] != fingerprint:
