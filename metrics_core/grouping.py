@@ -29,7 +29,7 @@ from metrics_core.keys import decode_keys
 from metrics_core.policies import Policies
 from metrics_core.remote import AnyPath, path_on
 from metrics_core.sources.arrow import BATCH_ROWS, batches_of, is_frame, keys_of, long_columns
-from metrics_core.tables import is_table, read_batches, schema_of, table_files
+from metrics_core.tables import Paths, is_table, read_batches, schema_of, table_files
 from metrics_core.threads import ordered_map
 from metrics_core.trec import Qrels, Run, read_qrels
 
@@ -154,6 +154,23 @@ def long_files(files: Sequence[AnyPath], kind: type[Qrels | Run]) -> list[LongFo
             if one != other:
                 raise FileFormatError(f"{file}: {of} ids are {one}, those of {files[0]} {other}; cast one")
     return forms
+
+
+def read_long(paths: Paths, kind: type[Qrels | Run]) -> pa.Table:
+    """Long tables in files, in memory: query_id, doc_id, and relevance or score.
+
+    Raises:
+        InputError, OSError: as `Groups.write`.
+    """
+    import pyarrow as pa
+
+    files = table_files(paths)
+    read = zip(long_files(files, kind), files, strict=True)
+    rows = chain.from_iterable(form.read(file) for form, file in read)
+    batches = [_checked(batch, _NAMES[kind], name_of) for name_of, batch in rows]
+    if not batches:
+        raise InputError(f"there is not a row in {', '.join(map(str, files))}")
+    return pa.Table.from_batches(batches)
 
 
 class Groups:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -92,16 +94,14 @@ class TestDask:
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 class TestSpark:
     @pytest.fixture
-    def session(self):
+    def session(self, monkeypatch):
         sql = pytest.importorskip("pyspark.sql", reason="needs the spark extra")
         if shutil.which("java") is None:
             pytest.skip("Spark needs Java")
-        builder = (
-            sql.SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.driver.host", "localhost")
-        )
-        session = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+        monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+        monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+        builder = sql.SparkSession.builder.master("local[2]").config("spark.driver.host", "localhost")
+        session = builder.config("spark.ui.enabled", "false").getOrCreate()
         yield session
         session.stop()
 
