@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from metrics_core import FileFormatError, InputError, Policies, WorkerError, evaluate_dataset, evaluate_table
+from metrics_core import FileFormatError, InputError, Policies, WorkerError, distinct, evaluate_dataset, evaluate_table
 from metrics_core.parts import Parts
 from tests.deadly import DEADLY, FLAG, MARK
 
@@ -352,8 +352,9 @@ class TestFaults:
         with pytest.raises(InputError, match=r"1\.parquet, row 23: query 'q63': 'relevance' has \d values for \d doc"):
             evaluate_dataset(folder, METRICS, part_rows=40)
 
-    @pytest.mark.parametrize("n_threads", [1, 2])
-    def test_a_query_id_in_two_files(self, folder, tmp_path, n_threads):
+    @pytest.mark.parametrize(("n_threads", "in_memory"), [(1, 1 << 20), (2, 25), (1, 0)])
+    def test_a_query_id_in_two_files(self, folder, tmp_path, monkeypatch, n_threads, in_memory):
+        monkeypatch.setattr(distinct, "_IN_MEMORY", in_memory)
         table = rows(FILE_ROWS, 1, FILE_ROWS)
         ids = table["query_id"].to_pylist()
         ids[23] = "q7"
