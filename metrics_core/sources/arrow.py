@@ -155,10 +155,7 @@ def row_source(batch: pa.RecordBatch, roles: Mapping[str, str], policies: Polici
             policies,
         )
     ignored = policies.empty_key == "ignore"
-    keys, rows = (
-        keys_of(judged, empty_is_null=ignored),
-        np.repeat(np.arange(judged_offsets.size - 1), np.diff(judged_offsets)),
-    )
+    keys = keys_of(judged, empty_is_null=ignored)
 
     def refusal(repeats: IntArray, queries: IntArray) -> InputError:
         place = int(repeats[0])
@@ -174,7 +171,7 @@ def row_source(batch: pa.RecordBatch, roles: Mapping[str, str], policies: Polici
         counted &= settled
     if not counted.all():
         keys, grades = _at(keys, np.flatnonzero(counted)), grades[counted]
-        judged_offsets = np.append(0, np.cumsum(np.bincount(rows[counted], minlength=judged_offsets.size - 1)))
+        judged_offsets = np.append(0, np.cumsum(counted))[judged_offsets]
     return KeyedSource(
         query_ids,
         KeyedDocuments(keys, grades, _ranges(judged_offsets)),
