@@ -21,8 +21,9 @@ import numpy as np
 from benchmarks.harness import RESULTS
 from benchmarks.sas import LONG_WORDS, SHORT_WORDS, answers_of, model_folder, necessary_operations
 from benchmarks.workload import Size
+from metrics_core.similarity.settings import Dtype
 
-DTYPES = ("float32", "bfloat16", "float16")
+DTYPES: tuple[Dtype, ...] = ("float32", "bfloat16", "float16")
 BUDGETS = tuple(1024 * thousands for thousands in (8, 16, 32, 64, 128, 256))
 SIZES = {"short, 10k": (10_000, SHORT_WORDS), "short, 100k": (100_000, SHORT_WORDS), "long, 5k": (5_000, LONG_WORDS)}
 WITH_HAYSTACK = ("short, 10k", "long, 5k")  # its loop over pairs takes too long for more
@@ -84,9 +85,11 @@ def measure(model: str) -> list[dict[str, Any]]:
 
     from metrics_core import SASEvaluator
 
-    rates = {dtype: product_rate(dtype) for dtype in DTYPES}
-    theirs = HaystackSASEvaluator(model, device=ComponentDevice.from_str("cuda"))
-    ours = {(dtype, None): SASEvaluator(model, device="cuda", dtype=dtype) for dtype in DTYPES}
+    rates: dict[str, float] = {dtype: product_rate(dtype) for dtype in DTYPES}
+    theirs: Any = HaystackSASEvaluator(model, device=ComponentDevice.from_str("cuda"))
+    ours: dict[tuple[str, int | None], Any] = {
+        (dtype, None): SASEvaluator(model, device="cuda", dtype=dtype) for dtype in DTYPES
+    }
     ours |= {
         ("bfloat16", budget): SASEvaluator(model, device="cuda", dtype="bfloat16", token_budget=budget)
         for budget in BUDGETS

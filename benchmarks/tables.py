@@ -165,7 +165,7 @@ def haystack(size: Size, seed: int) -> Prepared:
         for row in table
     ]
     retrieved = [[Document(content=key) for key in row["retrieved"]] for row in table]
-    chosen = {
+    chosen: dict[str, Any] = {
         "Success": evaluators.DocumentRecallEvaluator(mode="single_hit"),
         "SetR": evaluators.DocumentRecallEvaluator(mode="multi_hit"),
         "RR": evaluators.DocumentMRREvaluator(),

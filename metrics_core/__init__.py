@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         register_metric as register_metric,
     )
     from metrics_core.policies import Policies as Policies
+    from metrics_core.record_batches import batch_scorer as batch_scorer, score_schema as score_schema
     from metrics_core.report import write_report as write_report
     from metrics_core.results import EvaluationRunResult as EvaluationRunResult
     from metrics_core.scores import Scores as Scores
@@ -60,11 +61,7 @@ if TYPE_CHECKING:
     )
     from metrics_core.sources.arrays import IdArrays as IdArrays
     from metrics_core.statistics import power as power, topics_needed as topics_needed
-    from metrics_core.tabular import (
-        batch_scorer as batch_scorer,
-        evaluate_table as evaluate_table,
-        score_schema as score_schema,
-    )
+    from metrics_core.tabular import evaluate_table as evaluate_table
     from metrics_core.trec import (
         Qrels as Qrels,
         Run as Run,
@@ -105,13 +102,14 @@ _HOMES = {
     ),
     "metrics": ("Metric", "Parameter", "metric_names", "parse", "parse_all", "register_metric"),
     "policies": ("Policies",),
+    "record_batches": ("batch_scorer", "score_schema"),
     "report": ("write_report",),
     "results": ("EvaluationRunResult",),
     "scores": ("Scores",),
     "similarity": ("DatasetSimilarity", "Similarity", "answer_similarity", "sas_dataset"),
     "sources.arrays": ("IdArrays",),
     "statistics": ("power", "topics_needed"),
-    "tabular": ("batch_scorer", "evaluate_table", "score_schema"),
+    "tabular": ("evaluate_table",),
     "trec": ("Qrels", "Run", "read_qrels", "read_run", "write_qrels", "write_run"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -122,7 +122,7 @@ def evaluate_dataset(
             memory. Rows need not be in any order: both tables are grouped by query first, on disk. The order of the
             queries in the results is then none in particular.
         out: a folder, where parts of columns `query_id` (or `file` and `row`, from 0) and one a metric are left beside
-            `summary.json`, which is written last; null = not scored. Or a file, .parquet, made of them in the end.
+            `_summary.json`, which is written last; null = not scored. Or a file, .parquet, made of them in the end.
             None: only the aggregates are wanted.
         executor: where the pieces are scored. None: in threads of this process; any Executor of concurrent.futures (a
             process pool; `client.get_executor()` of Dask); "ray": the cluster that this process is connected to, or a
@@ -246,9 +246,9 @@ def _evaluate_long(
     target, parts = call.output(computed, [*files, *judged.files])
     with ExitStack() as stack:
         if parts is not None:
-            folder = parts.folder / "groups"
+            folder = parts.folder / "_groups"
         else:
-            folder = Path(stack.enter_context(TemporaryDirectory(prefix="metrics-core-groups-"))) / "groups"
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="metrics-core-groups-"))) / "_groups"
         groups = Groups(folder, n_groups)
         finished = parts is not None and all(parts.done(0, number) for number in range(n_groups))
         if not finished and not groups.written:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date, time
 from importlib import import_module
 from math import isnan
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-Columns = Mapping[str, Sequence[Any]]
+Columns = Mapping[str, Any]  # of sequences, NumPy's arrays among them
 
 JSON_TEXT = {b"encoding": b"json"}  # metadata of a column of Arrow whose values are JSON text
 _DOCUMENT = ("id", "content", "meta", "score")
@@ -72,9 +72,9 @@ def to_arrow(columns: Columns) -> pa.Table:
     pa = _require("pyarrow")
     arrays, fields = [], []
     for name, values in columns.items():
-        if (array := _as_it_is(pa, values)) is not None:
-            arrays.append(array)
-            fields.append(pa.field(name, array.type))
+        if hasattr(values, "__arrow_array__") or _are_numbers(values):
+            arrays.append(pa.array(values, from_pandas=True))  # NaN is null
+            fields.append(pa.field(name, arrays[-1].type))
             continue
         listed = [plain(value, f"column {name!r}") for value in values]
         # of NaN alone Arrow would not know that they were numbers
@@ -85,17 +85,8 @@ def to_arrow(columns: Columns) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _as_it_is(pa: Any, values: Any) -> Any:
-    """A column of Arrow, or an array of finite floats and NaN, without a Python object for any value; None: another."""
-    if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        return values
-    if _is_float_array(values) and not np.isinf(values).any():
-        return pa.array(np.ascontiguousarray(values), from_pandas=True)
-    return None
-
-
-def _is_float_array(values: Any) -> bool:
-    return isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind == "f"
+def _are_numbers(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iuf"
 
 
 def _arrow_array(pa: Any, values: list[Any], kind: Any) -> tuple[Any, dict[bytes, bytes] | None]:
@@ -117,13 +108,7 @@ def to_pandas(columns: Columns) -> pd.DataFrame:
         ImportError: pandas is not installed.
     """
     pd = _require("pandas")
-    return pd.DataFrame({name: _objects(values) for name, values in columns.items()})
-
-
-def _objects(values: Any) -> Any:
-    if _is_float_array(values):
-        return values
-    return values.to_pylist() if hasattr(values, "to_pylist") else list(values)  # Arrow's items are scalars of its own
+    return pd.DataFrame({name: values if _are_numbers(values) else list(values) for name, values in columns.items()})
 
 
 def to_polars(columns: Columns) -> pl.DataFrame:

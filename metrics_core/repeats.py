@@ -59,7 +59,10 @@ def repeats_of(keys: KeyTable, offsets: IntArray) -> Int32Array | None:
     n_repeats = _match_rows(
         *(keys.blob, keys.starts, keys.lengths, unused, np.zeros_like(ranges)),
         *(keys.blob, keys.starts, keys.lengths, unused, ranges),
-        *(unused, no_steps, unused, no_steps),
+        unused,
+        no_steps,
+        unused,
+        no_steps,
         np.empty((ranges.shape[0], 0)),
         repeat_of,
     )

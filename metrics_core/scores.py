@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from metrics_core import __version__, export
+import numpy as np
+
 from metrics_core.aggregate import Aggregate, AggregateName, aggregate
 from metrics_core.blocks import FloatArray
-from metrics_core.errors import InputError, MetricNameError
+from metrics_core.errors import MetricNameError
+from metrics_core.export import to_arrow, to_pandas, to_polars
 from metrics_core.metrics import parse
 from metrics_core.policies import Policies
 
@@ -65,51 +66,47 @@ class Scores:
             for query, row in zip(self.query_ids, self.values.tolist(), strict=True)
         }
 
+    def columns(self) -> dict[str, Any]:
+        """`query_id`, and the scores of each metric under its name."""
+        numbered = isinstance(self.query_ids, range)
+        query_ids = np.array(self.query_ids) if numbered else self.query_ids
+        return {"query_id": query_ids} | {name: self[name] for name in self.metrics}
+
     def to_arrow(self) -> pa.Table:
-        """A column `query_id` and one a metric, null for what was not scored; policies and version in the metadata.
+        """A row a query: `query_id`, and a column of each metric, null where it was not scored.
 
         Raises:
             ImportError: pyarrow is not installed.
         """
-        policies = {
-            name: str(value) if isinstance(value, float) else value for name, value in self.policies.to_dict().items()
-        }
-        meaning = {"version": __version__, "policies": policies, "aggregates": self.aggregates}
-        return export.to_arrow(self._columns()).replace_schema_metadata({"metrics_core": json.dumps(meaning)})
+        return to_arrow(self.columns())
 
     def to_pandas(self) -> pd.DataFrame:
-        """A column `query_id` and one a metric, NaN for what was not scored.
+        """As `to_arrow`, with NaN for null.
 
         Raises:
             ImportError: pandas is not installed.
         """
-        return export.to_pandas(self._columns())
+        return to_pandas(self.columns())
 
     def to_polars(self) -> pl.DataFrame:
-        """A column `query_id` and one a metric, null for what was not scored.
+        """As `to_arrow`.
 
         Raises:
             ImportError: polars or pyarrow is not installed.
         """
-        return export.to_polars(self._columns())
+        return to_polars(self.columns())
 
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Writes the table of `to_arrow` as a parquet file.
+        """Writes what `to_arrow` gives to a parquet file.
 
         Raises:
             ImportError: pyarrow is not installed.
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
         """
         table = self.to_arrow()
         from pyarrow import parquet
 
         parquet.write_table(table, path)
-
-    def _columns(self) -> dict[str, Any]:
-        if "query_id" in self.metrics:
-            raise InputError("a metric is named query_id, as is the column of the queries' ids")
-        ids = getattr(self.query_ids, "column", self.query_ids)  # a column of Arrow as it is
-        return {"query_id": ids} | {name: self[name] for name in self.metrics}
 
     def __repr__(self) -> str:
         return summary(type(self).__name__, len(self), self.policies, self.aggregates, self.aggregate())

@@ -407,7 +407,7 @@ def _arrow() -> Any:
         import pyarrow.csv
         import pyarrow.parquet  # an attribute of the package from now on
     except ImportError as error:
-        raise ImportError("tables need pyarrow: pip install pyarrow") from error
+        raise ImportError("tables need pyarrow: pip install 'metrics-core[arrow]'") from error
     return pa
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -117,61 +116,6 @@ class RowScorer:
         return query_ids, values
 
 
-@dataclass(frozen=True, slots=True)
-class BatchScorer:
-    """What `batch_scorer` gives: scores of record batches, batch by batch; pickles."""
-
-    metrics: tuple[Metric, ...]
-    columns: Mapping[str, str] | None
-    policies: Policies | str | None
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """For each batch, one of a column `query_id`, where the table has it, and one a metric; null = not scored.
-
-        Raises:
-            MetricsError: as `evaluate_table`.
-        """
-        first = 0
-        for batch in batches:
-            ids, values = RowScorer(batch.schema, self.metrics, self.columns, self.policies).score(batch, first)
-            first += batch.num_rows
-            names = {"query_id": ids.column} if isinstance(ids, ColumnIds) else {}
-            yield score_batch(names, list(map(str, self.metrics)), values)
-
-
-def batch_scorer(
-    metrics: str | Metric | Iterable[str | Metric],
-    *,
-    columns: Mapping[str, str] | None = None,
-    policies: Policies | str | None = None,
-) -> BatchScorer:
-    """A function from an iterator of record batches to one of their scores, for engines that map batches.
-
-    For Spark: `frame.mapInArrow(batch_scorer(metrics), schema)`, with the schema of `score_schema`. Each row is scored
-    by itself, so that a query id that comes twice is not noticed.
-
-    Args:
-        metrics, columns, policies: as for `evaluate_table`.
-    """
-    return BatchScorer(tuple(parse_all(metrics)), None if columns is None else dict(columns), policies)
-
-
-def score_schema(metrics: str | Metric | Iterable[str | Metric], query_id: pa.DataType | None = None) -> pa.Schema:
-    """The columns that `batch_scorer` gives: `query_id` and one of float64 a metric.
-
-    Args:
-        metrics: as for `batch_scorer`.
-        query_id: the type of the table's query ids; None: strings.
-
-    Raises:
-        ImportError: pyarrow is not installed.
-    """
-    import pyarrow as pa
-
-    fields = [pa.field("query_id", query_id or pa.string())]
-    return pa.schema(fields + [pa.field(str(metric), pa.float64()) for metric in parse_all(metrics)])
-
-
 class ColumnIds(Sequence[Any]):
     """The ids in an Arrow column, which become Python objects one by one as they are asked for.
 
@@ -194,6 +138,10 @@ class ColumnIds(Sequence[Any]):
         if columns:
             return ColumnIds(pa.chunked_array(columns))
         return range(sum(map(len, parts)))
+
+    def __arrow_array__(self, type: Any = None) -> Any:  # Arrow's protocol
+        """The column itself."""
+        return self.column if type is None else self.column.cast(type)
 
     def __len__(self) -> int:
         return len(self.column)

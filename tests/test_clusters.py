@@ -1,14 +1,10 @@
-"""Data sets on small local clusters: Ray, Dask and Spark, also where a worker dies."""
+"""Data sets on small local clusters, of Ray and of Dask, also where a worker dies."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-from pathlib import Path
-
 import pytest
 
-from metrics_core import InputError, batch_scorer, evaluate_dataset, score_schema
+from metrics_core import InputError, evaluate_dataset
 from tests.deadly import DEADLY, FLAG
 from tests.test_dataset import METRICS, assert_same, deadly, folder, in_memory  # noqa: F401  # folder is a fixture
 
@@ -89,28 +85,3 @@ class TestDask:
 
     def test_a_worker_dies(self, client, folder, tmp_path, died):  # noqa: F811
         check_death(folder, tmp_path, client.get_executor(), died)
-
-
-@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-class TestSpark:
-    @pytest.fixture
-    def session(self, monkeypatch):
-        sql = pytest.importorskip("pyspark.sql", reason="needs the spark extra")
-        if shutil.which("java") is None:
-            pytest.skip("Spark needs Java")
-        monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-        monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
-        builder = sql.SparkSession.builder.master("local[2]").config("spark.driver.host", "localhost")
-        session = builder.config("spark.ui.enabled", "false").getOrCreate()
-        yield session
-        session.stop()
-
-    def test_map_in_arrow(self, session, folder, tmp_path):  # noqa: F811
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        frame = session.read.parquet(str(folder)).repartition(3)
-        schema = from_arrow_schema(score_schema(METRICS))
-        frame.mapInArrow(batch_scorer(METRICS), schema).write.parquet(str(tmp_path / "out"))
-        expected = in_memory(folder)
-        found = parquet.read_table(tmp_path / "out").to_pylist()
-        assert {row.pop("query_id"): row for row in found} == expected.to_dict()

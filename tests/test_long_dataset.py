@@ -69,7 +69,7 @@ def test_the_same_as_in_memory(tmp_path, kind, part_rows):
     assert_same(found, qrels, run)
     assert (found.n_queries, found.n_missing, found.n_unjudged) == (N, 5, 3)
     assert (len(found.paths) > 1) == (part_rows < 1000)
-    assert not (tmp_path / "out" / "groups").exists()
+    assert not (tmp_path / "out" / "_groups").exists()
     again = evaluate_dataset(paths, METRICS, qrels=tmp_path / "qrels", out=tmp_path / "out", part_rows=part_rows)
     assert again == found
 

@@ -123,3 +123,32 @@ def test_made_by_hand():
     assert scores.aggregate()["NumRet"].value == 2 + 3
     assert scores.to_dict()[8] == {"AP": 1.0, "NumRet": 3.0}
     assert max(scores["AP"], default=-inf) == 1
+
+
+class TestTables:
+    def test_arrow_and_parquet(self, scores, tmp_path):
+        pytest.importorskip("pyarrow", reason="needs the extra: pip install 'metrics-core[arrow]'")
+        from pyarrow import parquet
+
+        table = scores.to_arrow()
+        assert table.column_names == ["query_id", "AP", "GMAP", "NumRelRet", "nDCG@10"]
+        assert table["query_id"].to_pylist() == ["q", "r", "s"]
+        assert table["AP"].to_pylist() == [1.0, pytest.approx((1 / 2 + 2 / 3) / 2), None]
+        scores.write_parquet(tmp_path / "scores.parquet")
+        assert parquet.read_table(tmp_path / "scores.parquet").equals(table)
+
+    def test_data_frames(self, scores):
+        pandas = pytest.importorskip("pandas", reason="needs the extra: pip install 'metrics-core[frames]'")
+        polars = pytest.importorskip("polars", reason="needs the extra: pip install 'metrics-core[frames]'")
+        frame = scores.to_pandas()
+        assert isinstance(frame, pandas.DataFrame)
+        assert frame["query_id"].tolist() == ["q", "r", "s"]
+        np.testing.assert_array_equal(frame["nDCG@10"], scores["nDCG@10"])
+        frame = scores.to_polars()
+        assert isinstance(frame, polars.DataFrame)
+        assert frame["AP"].null_count() == 1
+
+    def test_rows_without_ids_are_numbered(self):
+        pytest.importorskip("pyarrow", reason="needs the extra: pip install 'metrics-core[arrow]'")
+        scores = evaluate(np.array([[1], [2]]), np.array([[1], [3]]), "RR")
+        assert scores.to_arrow().to_pydict() == {"query_id": [0, 1], "RR": [1.0, 0.0]}

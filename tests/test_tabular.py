@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import pickle
-import types
 
 import numpy as np
 import pytest
@@ -15,10 +13,8 @@ from metrics_core import (
     InputError,
     Policies,
     PolicyError,
-    batch_scorer,
     evaluate,
     evaluate_table,
-    score_schema,
 )
 from metrics_core.sources import arrow as sources
 
@@ -346,65 +342,3 @@ class TestLongTables:
 def test_a_table_of_many_batches_is_cut(monkeypatch):
     table = pa.table({"ground_truth": [["a"]] * 10, "retrieved": [["b", "a"]] * 10})
     assert [batch.num_rows for batch in sources.batches_of(table, 4)] == [4, 4, 2]
-
-
-class TestBatchScorer:
-    TABLE = pa.table(
-        {
-            "query_id": ["p", "q", "r"],
-            "ground_truth": [["a"], ["b"], []],
-            "retrieved": [["a"], ["a", "b"], ["a"]],
-        }
-    )
-
-    def test_batches_of_scores(self):
-        scorer = pickle.loads(
-            pickle.dumps(batch_scorer(["RR", "AP"], policies=Policies("haystack", no_relevant="skip")))
-        )
-        batches = list(scorer(iter(self.TABLE.to_batches(max_chunksize=2))))
-        assert [batch.num_rows for batch in batches] == [2, 1]
-        found = pa.Table.from_batches(batches, score_schema(["RR", "AP"]))
-        assert found.to_pydict() == {"query_id": ["p", "q", "r"], "RR": [1, 1 / 2, None], "AP": [1, 1 / 2, None]}
-
-    def test_rows_without_ids(self):
-        (batch,) = batch_scorer("RR")(self.TABLE.drop_columns("query_id").to_batches())
-        assert batch.to_pydict() == {"RR": [1, 1 / 2, 0]}
-
-    def test_the_schema(self):
-        schema = score_schema(["ndcg@10", "mrr"], pa.int64())
-        assert schema == pa.schema([("query_id", pa.int64()), ("nDCG@10", pa.float64()), ("RR", pa.float64())])
-
-    def test_bad_columns(self):
-        with pytest.raises(InputError, match="there is no column 'retrieved'"):
-            list(batch_scorer("RR")(self.TABLE.drop_columns("retrieved").to_batches()))
-
-
-class TestExport:
-    SCORES = evaluate_table(TestBatchScorer.TABLE, ["RR", "NumRel"], policies=Policies("haystack", no_relevant="skip"))
-    COLUMNS = types.MappingProxyType({"query_id": ["p", "q", "r"], "RR": [1, 1 / 2, None], "NumRel": [1, 1, 0]})
-
-    def test_arrow_and_parquet(self, tmp_path):
-        from pyarrow import parquet
-
-        assert self.SCORES.to_arrow().to_pydict() == self.COLUMNS
-        self.SCORES.write_parquet(tmp_path / "scores.parquet")
-        table = parquet.read_table(tmp_path / "scores.parquet")
-        assert table.to_pydict() == self.COLUMNS
-        meaning = json.loads(table.schema.metadata[b"metrics_core"])
-        assert (meaning["policies"]["no_relevant"], meaning["aggregates"]) == ("skip", ["mean", "sum"])
-
-    def test_data_frames(self):
-        pandas = pytest.importorskip("pandas")
-        expected = pandas.DataFrame({"query_id": ["p", "q", "r"], "RR": [1, 1 / 2, np.nan], "NumRel": [1.0, 1.0, 0.0]})
-        pandas.testing.assert_frame_equal(self.SCORES.to_pandas(), expected)
-        pytest.importorskip("polars")
-        assert self.SCORES.to_polars().to_dict(as_series=False) == self.COLUMNS
-
-    @pytest.mark.parametrize("ids", [["a", "b"], [1, 2], range(2), [("a", 1), ("b", 2)]], ids=str)
-    def test_ids_of_any_kind(self, ids):
-        scores = evaluate([[Document(content="x")]] * 2, [[Document(content="x")]] * 2, "RR", query_ids=ids)
-        table = scores.to_arrow()
-        assert table["RR"].to_pylist() == [1, 1]
-        assert table["query_id"].to_pylist() == [list(each) if isinstance(each, tuple) else each for each in ids] or (
-            table["query_id"].to_pylist() == [json.dumps(each) for each in ids]
-        )

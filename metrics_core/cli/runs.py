@@ -124,8 +124,9 @@ def evaluate_rows(
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory(prefix="metrics-core-") as folder:
-        options = {"policies": policies, "columns": columns, "n_threads": n_threads}
-        found = evaluate_dataset(list(paths), list(metrics), out=folder, **options)
+        found = evaluate_dataset(
+            list(paths), list(metrics), out=folder, policies=policies, columns=columns, n_threads=n_threads
+        )
         scores = found.scores()
     scores = replace(scores, query_ids=tuple(map(str, scores.query_ids)))
     name = run_names(paths[:1])[0]

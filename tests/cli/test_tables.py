@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 
@@ -74,7 +73,7 @@ class TestLongTables:
         assert found.code == 0
         assert "first lacks 1 query: scored as empty rankings" in found.out
         assert "second lacks" not in found.out
-        assert (tables / "out" / "first" / "summary.json").exists()
+        assert (tables / "out" / "first" / "_summary.json").exists()
         totals = json.loads(cli("evaluate", "qrels.parquet", "first", "second", "--out", "out", "--json").out)
         expected = json.loads(cli("evaluate", "qrels.txt", "first.run", "second.run", "--json").out)
         assert [run["metrics"] for run in totals["runs"]] == [run["metrics"] for run in expected["runs"]]
@@ -156,5 +155,8 @@ def test_refusals(cli, row_files, folder, arguments, message):
 def test_without_the_extra(cli, row_files, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     result = cli("evaluate", "rows")
-    assert (result.code, result.err) == (2, "metrics-core: error: tables need pyarrow: pip install pyarrow\n")
+    assert (result.code, result.err) == (
+        2,
+        "metrics-core: error: tables need pyarrow: pip install 'metrics-core[arrow]'\n",
+    )
     shutil.rmtree(row_files)
