@@ -159,4 +159,3 @@ def test_without_the_extra(cli, row_files, monkeypatch):
         2,
         "metrics-core: error: tables need pyarrow: pip install 'metrics-core[arrow]'\n",
     )
-    shutil.rmtree(row_files)
