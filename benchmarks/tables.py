@@ -284,7 +284,11 @@ def spark_ours(size: Size, seed: int) -> Prepared:
 
     from metrics_core import batch_scorer, score_schema
 
-    frame = _spark().read.parquet(*map(str, parquet_files(size, seed)))
+    session = _spark()
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 1 << 16)
+    # Without the grades, as Spark's evaluator has none. Of 6.3 s for two million rows, 5.8 are Spark's for handing them
+    # to a Python function that only counts them.
+    frame = session.read.parquet(*map(str, parquet_files(size, seed))).select("query_id", "ground_truth", "retrieved")
     schema = from_arrow_schema(score_schema(SPARK_METRICS))
 
     def call() -> dict[str, float]:
