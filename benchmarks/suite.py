@@ -10,6 +10,7 @@ from benchmarks import (
     sas,
     skew,
     startup,
+    tables,
     trec_files,
 )
 
@@ -22,6 +23,7 @@ WORKLOADS = tuple(
         trec_files,
         arrays,
         skew,
+        tables,
         comparison,
         startup,
         sas,

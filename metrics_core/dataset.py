@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
@@ -17,18 +20,23 @@ from metrics_core.columns import contents
 from metrics_core.distinct import Fingerprints, fingerprints_of
 from metrics_core.errors import FileFormatError, InputError
 from metrics_core.execution import ExecutorLike, check_executor, completed
+from metrics_core.grouping import Groups, Judgements, long_files
 from metrics_core.metrics import Metric, parse_all
 from metrics_core.parts import Fragment, Parts, merge, output_of
-from metrics_core.pieces import Piece, PieceOfRows, Scored, read_ids
+from metrics_core.pieces import Piece, PieceOfGroups, PieceOfRows, Scored, read_ids
 from metrics_core.policies import Policies
 from metrics_core.remote import AnyPath
 from metrics_core.scores import Scores, summary
 from metrics_core.sources.arrow import keys_of
-from metrics_core.tables import Paths, row_groups, schema_of, table_files
+from metrics_core.tables import Paths, RowGroups, n_rows, row_groups, schema_of, table_files
 from metrics_core.tabular import ColumnIds, RowScorer
 from metrics_core.threads import ordered_map, thread_count
+from metrics_core.trec import Run
 
 _PART_ROWS = 1 << 18
+_DOCUMENTS = 16  # rows of long tables that are taken for a query: four million make a group
+_MOST_GROUPS = 400  # as each is an open file
+_BYTES_OF_A_LINE = 64  # of JSONL, where rows are not counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,7 @@ def evaluate_dataset(
     paths: Paths,
     metrics: str | Metric | Iterable[str | Metric],
     *,
+    qrels: Any = None,
     out: str | os.PathLike[str] | None = None,
     executor: ExecutorLike = None,
     columns: Mapping[str, str] | None = None,
@@ -105,20 +114,26 @@ def evaluate_dataset(
     the parts that are missing; a call with other metrics, policies, columns or files is refused.
 
     Args:
-        paths: parquet or JSONL files, folders of them, or glob patterns; or URIs of such. A row is a query.
+        paths: parquet or JSONL files, folders of them, or glob patterns; or URIs of such. Without `qrels`, a row is a
+            query with its ground truth; with them, a retrieved document: query, document, score, recognised by name or,
+            where there are three columns, by order.
         metrics: names ("nDCG@10"), Metric objects, or a single one.
+        qrels: the judgements, with a row a document: files as `paths`; a path of a TREC file; a dict, or a table in
+            memory. Rows need not be in any order: both tables are grouped by query first, on disk. The order of the
+            queries in the results is then none in particular.
         out: a folder, where parts of columns `query_id` (or `file` and `row`, from 0) and one a metric are left beside
-            `summary.json`, which is written last; null = not scored. Or a file, .parquet, made of them in the end.
+            `_summary.json`, which is written last; null = not scored. Or a file, .parquet, made of them in the end.
             None: only the aggregates are wanted.
         executor: where the pieces are scored. None: in threads of this process; any Executor of concurrent.futures (a
             process pool; `client.get_executor()` of Dask); "ray": the cluster that this process is connected to, or a
             local one. Workers read the files and write the parts themselves, so they have to see both.
         columns: names of columns by role, as for `evaluate_table`.
-        policies: as for `evaluate_table`.
+        policies: as for `evaluate_table`; with qrels, as for `evaluate`.
         n_threads: for each worker; None: as many as there are cores without an executor, else one. Neither scores nor
             aggregates depend on it, nor on the executor.
         filesystem: of pyarrow or fsspec, for `paths` and `out` where they are no URIs. None: the local one.
-        part_rows: about how many rows of a parquet file make a part. A row group is not split.
+        part_rows: about how many rows of a parquet file make a part, a row group not being split; of long tables,
+            sixteen times as many.
         progress_bar: whether to show one, in rows, on standard error.
 
     Raises:
@@ -135,24 +150,124 @@ def evaluate_dataset(
     if isinstance(part_rows, bool) or not isinstance(part_rows, int) or part_rows < 1:
         raise InputError(f"part_rows must be a positive integer, got {part_rows!r}")
     files = [file.resolve() for file in table_files(paths, filesystem)]
-    scorer = _scorer_of_all(files, parsed, columns, policies)
+    call = _Call(parsed, out, executor, threads, filesystem, progress_bar)
+    if qrels is None:
+        return _evaluate_rows(call, files, columns, policies, part_rows)
+    if columns is not None:
+        raise InputError("columns names those of tables with a row a query; long tables have theirs by name or order")
+    resolved = Policies.resolve(policies, default="trec_eval")
+    resolved.refuse("ids of documents", "empty_key", "null_list")
+    for metric in parsed:
+        metric.check_ties(resolved)
+    return _evaluate_long(call, files, qrels, resolved, part_rows * _DOCUMENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What both kinds of tables are scored with."""
+
+    metrics: tuple[Metric, ...]
+    out: str | os.PathLike[str] | None
+    executor: ExecutorLike
+    n_threads: int
+    filesystem: Any
+    progress_bar: bool
+
+    def output(self, computed: Mapping[str, Any], files: Sequence[AnyPath]) -> tuple[AnyPath | None, Parts | None]:
+        """The file that is wanted in the end, if one is, and the folder of parts."""
+        if self.out is None:
+            return None, None
+        target, folder = output_of(self.out, self.filesystem)
+        return target, Parts(folder.resolve(), computed, map(Fragment.of, files))
+
+    def threads_inside(self, n_pieces: int) -> int:
+        """How many threads score a piece, where others score others if there are enough."""
+        return self.n_threads if self.executor is not None or n_pieces < self.n_threads else 1
+
+    def scored(
+        self, work: Callable[[Piece], Scored], pieces: Sequence[Piece], id_column: str | None = None
+    ) -> list[Scored]:
+        """What each piece adds to the whole.
+
+        Raises:
+            InputError: the same query id in two places, if they are in a column of the pieces' files.
+        """
+        results: list[Any] = [None] * len(pieces)
+        known = [piece.rows.n_rows for piece in pieces]
+        total = None if None in known else sum(filter(None, known))
+        outside = self.n_threads // self.threads_inside(len(pieces))
+        with Fingerprints() as fingerprints, _progress(total, shown=self.progress_bar) as progress:
+            for number, found in completed(work, pieces, self.executor, outside):
+                if found.fingerprints is not None:
+                    fingerprints.add(number, found.fingerprints)
+                results[number] = replace(found, fingerprints=None)
+                progress(found.n_rows)
+            for fingerprint, places in fingerprints.repeated():
+                assert id_column is not None
+                _refuse_repeats(fingerprint, [pieces[place] for place in places], id_column)
+        return results
+
+
+def _evaluate_rows(
+    call: _Call,
+    files: Sequence[AnyPath],
+    columns: Mapping[str, str] | None,
+    policies: Policies | str | None,
+    part_rows: int,
+) -> DatasetScores:
+    scorer = _scorer_of_all(files, call.metrics, columns, policies)
     pieces = [
         Piece(fragment, part, file, rows)
         for fragment, file in enumerate(files)
         for part, rows in enumerate(row_groups(file, part_rows))
     ]
-    computed = _computed("a row a query", parsed, scorer.policies, scorer.roles, part_rows)
-    target, parts = (None, None)
-    if out is not None:
-        target, folder = output_of(out, filesystem)
-        parts = Parts(folder.resolve(), computed, map(Fragment.of, files))
-    inside = threads if executor is not None or len(pieces) < threads else 1
-    work = PieceOfRows(parsed, scorer.roles, policies, parts, inside, uuid4().hex)
-    outside = threads // inside if executor is None else 1
-    results = _scored(work, pieces, executor, outside, progress_bar, scorer.roles.get("query_id"))
+    computed = _computed("a row a query", call.metrics, scorer.policies) | {"part_rows": part_rows}
+    computed |= {f"column of {role}": name for role, name in scorer.roles.items()}
+    target, parts = call.output(computed, files)
+    inside = call.threads_inside(len(pieces))
+    work = PieceOfRows(call.metrics, scorer.roles, policies, parts, inside, uuid4().hex)
+    results = call.scored(work, pieces, scorer.roles.get("query_id"))
     if not sum(each.n_rows for each in results):
         raise InputError(f"there is not a row in {', '.join(map(str, files))}")
-    return _finished(results, parsed, scorer.policies, target, parts)
+    return _finished(results, call.metrics, scorer.policies, target, parts)
+
+
+def _evaluate_long(
+    call: _Call, files: Sequence[AnyPath], qrels: Any, policies: Policies, group_rows: int
+) -> DatasetScores:
+    retrieved = long_files(files, Run)
+    judged = Judgements.of(qrels, policies, call.filesystem)
+    for of in ("query", "document"):
+        one, other = getattr(judged.form, of), getattr(retrieved[0], of)
+        if one != other:
+            raise InputError(f"{of} ids are {one} in the qrels and {other} in {files[0]}: they would never match")
+    n_groups = min(_MOST_GROUPS, 1 + sum(map(_about_rows, (*files, *judged.files))) // group_rows)
+    computed = _computed("long tables", call.metrics, policies) | {"qrels": judged.digest, "groups": n_groups}
+    target, parts = call.output(computed, [*files, *judged.files])
+    with ExitStack() as stack:
+        if parts is not None:
+            folder = parts.folder / "_groups"
+        else:
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="metrics-core-groups-"))) / "_groups"
+        groups = Groups(folder, n_groups)
+        finished = parts is not None and all(parts.done(0, number) for number in range(n_groups))
+        if not finished and not groups.written:
+            rows = chain.from_iterable(form.read(file) for form, file in zip(retrieved, files, strict=True))
+            groups.write(judged.rows(), rows)
+        counts = [None] * n_groups if finished else groups.counts(Run)
+        pieces = [Piece(0, number, folder, RowGroups(None, 0, n, None)) for number, n in enumerate(counts)]
+        inside = call.threads_inside(n_groups)
+        work = PieceOfGroups(call.metrics, policies, groups, parts, inside, uuid4().hex)
+        results = call.scored(work, pieces)
+        if policies.missing == "skip" and all(each.n_missing == each.n_queries for each in results):
+            raise InputError(f"the qrels and {', '.join(map(str, files))} share no query")
+        groups.remove()
+    return _finished(results, call.metrics, policies, target, parts)
+
+
+def _about_rows(file: AnyPath) -> int:
+    found = n_rows(file)
+    return file.stat().st_size // _BYTES_OF_A_LINE if found is None else found
 
 
 def _scorer_of_all(
@@ -188,43 +303,10 @@ def _scorer_of_all(
     return first
 
 
-def _computed(
-    form: str, metrics: Sequence[Metric], policies: Policies, columns: Mapping[str, str], part_rows: int
-) -> dict[str, Any]:
-    """Whatever the results depend on, as plain values."""
-    return (
-        {"form": form, "metrics": list(map(str, metrics)), "part_rows": part_rows}
-        | {f"column of {role}": name for role, name in columns.items()}
-        | {name: str(value) if isinstance(value, float) else value for name, value in policies.to_dict().items()}
-    )
-
-
-def _scored(
-    work: Callable[[Piece], Scored],
-    pieces: Sequence[Piece],
-    executor: ExecutorLike,
-    n_threads: int,
-    progress_bar: bool,
-    id_column: str | None,
-) -> list[Scored]:
-    """What each piece adds to the whole.
-
-    Raises:
-        InputError: the same query id in two places.
-    """
-    results: list[Any] = [None] * len(pieces)
-    known = [piece.rows.n_rows for piece in pieces]
-    total = None if None in known else sum(filter(None, known))
-    with Fingerprints() as fingerprints, _progress(total, shown=progress_bar) as progress:
-        for number, found in completed(work, pieces, executor, n_threads):
-            if found.fingerprints is not None:
-                fingerprints.add(number, found.fingerprints)
-            results[number] = replace(found, fingerprints=None)
-            progress(found.n_rows)
-        for fingerprint, places in fingerprints.repeated():
-            assert id_column is not None
-            _refuse_repeats(fingerprint, [pieces[place] for place in places], id_column)
-    return results
+def _computed(form: str, metrics: Sequence[Metric], policies: Policies) -> dict[str, Any]:
+    """Whatever the results depend on but the files, as plain values."""
+    plain = {name: str(value) if isinstance(value, float) else value for name, value in policies.to_dict().items()}
+    return {"form": form, "metrics": list(map(str, metrics))} | plain
 
 
 def _refuse_repeats(fingerprint: int, pieces: Sequence[Piece], id_column: str) -> None:

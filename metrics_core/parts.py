@@ -17,7 +17,8 @@ from metrics_core.remote import AnyPath, path_on
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MANIFEST, _SUMMARY = "manifest.json", "summary.json"
+# Readers of folders of parquet (pyarrow, Spark) take no notice of names that begin so.
+_MANIFEST, _SUMMARY = "_manifest.json", "_summary.json"
 _TEMPORARY = ".tmp"
 
 
@@ -104,7 +105,7 @@ class Parts:
         return sorted(self.folder.glob("part-*.parquet"), key=str)
 
     def finish(self, summary: Mapping[str, Any]) -> None:
-        """Writes what came out of all parts as `summary.json`; until then the folder is not complete.
+        """Writes what came out of all parts as `_summary.json`; until then the folder is not complete.
 
         What workers left half-written that were killed is removed.
         """

@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from metrics_core.aggregate import Moments
-from metrics_core.blocks import FloatArray, UInt64Array
+from metrics_core.batch import empty_values
+from metrics_core.blocks import FloatArray, KeyTable, UInt64Array
 from metrics_core.distinct import fingerprints_of
 from metrics_core.errors import MetricsError
+from metrics_core.evaluation import evaluate
+from metrics_core.grouping import Groups
 from metrics_core.metrics import Metric
 from metrics_core.parts import Parts
 from metrics_core.policies import Policies
 from metrics_core.remote import AnyPath
-from metrics_core.sources.arrow import BATCH_ROWS, ROLES, keys_of
+from metrics_core.sources.arrow import BATCH_ROWS, ROLES, keys_of, long_table
 from metrics_core.tables import RowGroups, place_columns, read_batches
 from metrics_core.tabular import ColumnIds, RowScorer, score_batch
 from metrics_core.threads import ordered_map
+from metrics_core.trec import Qrels, Run
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,6 +127,68 @@ class PieceOfRows:
         path = parts.path(piece.fragment, piece.part)
         found = [fingerprints_of(keys_of(ids)) for _, ids in read_ids(path, "query_id", RowGroups(None, 0, None, None))]
         return replace(scored, fingerprints=_concatenated(found))
+
+
+@dataclass(frozen=True, slots=True)
+class PieceOfGroups:
+    """Scores groups of long tables; a piece is a group.
+
+    Args:
+        metrics, policies: as for `evaluate`, the metrics parsed.
+        groups: the judgements and rankings.
+        parts, n_threads, call: as for `PieceOfRows`.
+    """
+
+    metrics: tuple[Metric, ...]
+    policies: Policies
+    groups: Groups
+    parts: Parts | None
+    n_threads: int
+    call: str
+
+    def __call__(self, piece: Piece) -> Scored:
+        """Scores a group; one whose part is whole is not scored again.
+
+        Raises:
+            MetricsError: as `evaluate`.
+            OSError: a file that cannot be read or written.
+        """
+        if self.parts is not None and self.parts.done(piece.fragment, piece.part):
+            return read_summary(self.parts, piece.fragment, piece.part)
+        import pyarrow as pa
+
+        judged, retrieved = (self.groups.read(kind, piece.part) for kind in (Qrels, Run))
+        with PartSink(self.parts, piece.fragment, piece.part, self.metrics) as sink:
+            kind = judged.schema.field("query_id").type
+            if not len(judged):
+                n_unjudged = len(retrieved["query_id"].unique())
+                sink.write({"query_id": pa.array([], kind)}, empty_values(0, len(self.metrics)), n_unjudged=n_unjudged)
+                return sink.scored
+            qrels = long_table(judged, Qrels, self.policies.duplicate_judgements, lambda _: "the qrels").data
+            run = long_table(retrieved, Run, None).data if len(retrieved) else _NO_RUN
+            known = set(run.query_ids)
+            n_missing = sum(query not in known for query in qrels.query_ids)
+            if n_missing == len(qrels) and self.policies.missing == "skip":
+                values = np.full((len(qrels), len(self.metrics)), np.nan)  # evaluate() refuses runs without any query
+            else:
+                policies, threads = self.policies, self.n_threads
+                values = evaluate(qrels, run, self.metrics, policies=policies, n_threads=threads).values
+            sink.write(
+                {"query_id": pa.array(qrels.query_ids, kind)},
+                values,
+                n_rows=len(retrieved),
+                n_missing=n_missing,
+                n_unjudged=len(run) - len(qrels) + n_missing,
+            )
+        return sink.scored
+
+
+_NO_RUN = Run(
+    (),
+    np.zeros(1, np.int64),
+    KeyTable(np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int32)),
+    np.empty(0),
+)
 
 
 class PartSink:

@@ -134,7 +134,7 @@ class Run(_TrecData):
         """The run without the documents whose id is their query's."""
         same = []
         for query, begin, end in zip(self.query_ids, self.offsets.tolist(), self.offsets[1:].tolist(), strict=False):
-            key = query.encode("utf-8", "surrogateescape")
+            key = str(query).encode("utf-8", "surrogateescape")  # those of long tables may be integers
             places = begin + np.flatnonzero(self.keys.lengths[begin:end] == len(key))
             for i, byte in enumerate(key):
                 places = places[self.keys.blob[self.keys.starts[places] + i] == byte]

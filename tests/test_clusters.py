@@ -1,4 +1,4 @@
-"""Data sets on small local clusters: Ray, Dask and Spark, also where a worker dies."""
+"""Data sets on small local clusters, of Ray and of Dask, also where a worker dies."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class TestRay:
 class TestDask:
     @pytest.fixture
     def client(self, tmp_path, died):
-        distributed = pytest.importorskip("distributed", reason="needs the dask extra")
+        distributed = pytest.importorskip("distributed", reason="needs distributed")
         with (
             distributed.LocalCluster(
                 n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=tmp_path, silence_logs=50

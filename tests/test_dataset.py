@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from metrics_core import FileFormatError, InputError, Policies, WorkerError, evaluate_dataset, evaluate_table
+from metrics_core import FileFormatError, InputError, Policies, WorkerError, distinct, evaluate_dataset, evaluate_table
 from metrics_core.parts import Parts
 from tests.deadly import DEADLY, FLAG, MARK
 
@@ -73,6 +73,7 @@ class TestRows:
     def test_the_same_as_in_memory(self, folder, tmp_path, part_rows):
         found = evaluate_dataset(folder, METRICS, out=tmp_path / "out", part_rows=part_rows)
         assert_same(found, in_memory(folder))
+        assert parquet.read_table(tmp_path / "out").num_rows == N_FILES * FILE_ROWS
         assert len(found.paths) == N_FILES * {1: 4, 15: 4, 25: 2, 1000: 1}[part_rows]
         assert found.mean() == pytest.approx(in_memory(folder).mean(), rel=1e-12)
         assert str(found).splitlines()[1:] == str(in_memory(folder)).splitlines()[1:]
@@ -182,13 +183,13 @@ class TestResuming:
         lost = first.paths[3], first.paths[7]
         for path in lost:
             path.unlink()
-        (tmp_path / "out" / "summary.json").unlink()
+        (tmp_path / "out" / "_summary.json").unlink()
         (tmp_path / "out" / ".part-00000-000003.parquet.0.tmp").write_bytes(b"PAR1")
         again = evaluate_dataset(folder, METRICS, out=tmp_path / "out", part_rows=10)
         assert again == first
         assert {path for path in again.paths if path.stat().st_mtime_ns != times[path]} == set(lost)
         assert not list((tmp_path / "out").glob(".*"))
-        summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+        summary = json.loads((tmp_path / "out" / "_summary.json").read_text())
         assert summary["n_queries"] == N_FILES * FILE_ROWS
         assert summary["metrics"]["AP"]["value"] == first.aggregate()["AP"].value
 
@@ -243,7 +244,7 @@ class TestResuming:
         assert b"KeyboardInterrupt" in errors
         kept = {path: path.stat().st_mtime_ns for path in out.glob("part-*")}
         assert 0 < len(kept) < 20
-        assert not (out / "summary.json").exists()
+        assert not (out / "_summary.json").exists()
         found = evaluate_dataset(tmp_path / "in", ["AP", "RR"], out=out)
         assert len(found.paths) == 20
         assert all(path.stat().st_mtime_ns == modified for path, modified in kept.items())
@@ -292,7 +293,7 @@ class TestExecutors:
         ):
             evaluate_dataset(folder, executor=executor, **options)
         assert (tmp_path / "died").exists()
-        assert not (tmp_path / "out" / "summary.json").exists()
+        assert not (tmp_path / "out" / "_summary.json").exists()
         kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("part-*")}
         assert len(kept) == 6
         found = evaluate_dataset(folder, **options)
@@ -323,7 +324,7 @@ class TestFaults:
         with pytest.raises(FileFormatError, match=r"1\.parquet: "):
             evaluate_dataset(folder, METRICS, out=tmp_path / "out", part_rows=20, n_threads=1)
         assert len(list((tmp_path / "out").glob("part-*"))) == 3
-        assert not (tmp_path / "out" / "summary.json").exists()
+        assert not (tmp_path / "out" / "_summary.json").exists()
 
     def test_other_columns_in_one_file(self, folder):
         table = rows(3)
@@ -352,8 +353,9 @@ class TestFaults:
         with pytest.raises(InputError, match=r"1\.parquet, row 23: query 'q63': 'relevance' has \d values for \d doc"):
             evaluate_dataset(folder, METRICS, part_rows=40)
 
-    @pytest.mark.parametrize("n_threads", [1, 2])
-    def test_a_query_id_in_two_files(self, folder, tmp_path, n_threads):
+    @pytest.mark.parametrize(("n_threads", "in_memory"), [(1, 1 << 20), (2, 25), (1, 0)])
+    def test_a_query_id_in_two_files(self, folder, tmp_path, monkeypatch, n_threads, in_memory):
+        monkeypatch.setattr(distinct, "_IN_MEMORY", in_memory)
         table = rows(FILE_ROWS, 1, FILE_ROWS)
         ids = table["query_id"].to_pylist()
         ids[23] = "q7"
@@ -362,7 +364,7 @@ class TestFaults:
         for _ in range(2):  # also where all parts are there
             with pytest.raises(InputError, match=message):
                 evaluate_dataset(folder, METRICS, out=tmp_path / "out", part_rows=10, n_threads=n_threads)
-        assert not (tmp_path / "out" / "summary.json").exists()
+        assert not (tmp_path / "out" / "_summary.json").exists()
 
     def test_equal_fingerprints_of_different_ids(self, folder, monkeypatch):
         from metrics_core import dataset, pieces
@@ -390,7 +392,7 @@ class TestFaults:
         with pytest.raises(OSError, match="No space left on device"):
             evaluate_dataset(folder, METRICS, out=tmp_path / "out", part_rows=10, n_threads=1)
         assert len(list((tmp_path / "out").glob("part-*"))) == 2
-        assert not (tmp_path / "out" / "summary.json").exists()
+        assert not (tmp_path / "out" / "_summary.json").exists()
         monkeypatch.undo()
         assert_same(evaluate_dataset(folder, METRICS, out=tmp_path / "out", part_rows=10), in_memory(folder))
 

@@ -91,7 +91,7 @@ def test_half_a_part_never_counts(tmp_path, files, monkeypatch, error):
     with pytest.raises(type(error)):
         parts.write(0, 1, table(0.25))
     monkeypatch.undo()
-    assert [path.name for path in parts.folder.iterdir() if path.name != "manifest.json"] == [
+    assert [path.name for path in parts.folder.iterdir() if path.name != "_manifest.json"] == [
         "part-00000-000000.parquet"
     ]
     (parts.folder / ".part-00000-000001.parquet.cut-off.tmp").write_bytes(b"PAR1")  # as after a power cut

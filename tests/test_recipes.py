@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 RECIPES = ROOT / "tests/recipes"
 SCRIPTS = sorted(RECIPES.glob("*.py"))
-NEEDS = {"offline_run": "haystack", "haystack_dropin": "haystack", "own_judge": "stamina"}
+NEEDS = {"offline_run": "haystack", "haystack_dropin": "haystack", "own_judge": "stamina", "large_datasets": "pyarrow"}
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

@@ -151,7 +151,9 @@ def test_paths(tmp_path):
     assert table_files(tmp_path / "[1].csv") == [tmp_path / "[1].csv"]
     for absent in ("absent.csv", "*.tsv", "empty"):
         (tmp_path / "empty").mkdir(exist_ok=True)
-        with pytest.raises(InputError, match="there is no such file, nor a folder or pattern with tables in it"):
+        with pytest.raises(
+            InputError, match=r"there is no (such file, nor a folder or pattern with tables in it|table in this folder)"
+        ):
             table_files(tmp_path / absent)
     with pytest.raises(InputError, match=r"notes.txt: the suffix must be one of .parquet, .jsonl, .ndjson, .csv"):
         table_files(tmp_path / "notes.txt")

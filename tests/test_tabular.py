@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from metrics_core import Document, InputError, Policies, PolicyError, evaluate, evaluate_table
+from metrics_core import (
+    Document,
+    InputError,
+    Policies,
+    PolicyError,
+    evaluate,
+    evaluate_table,
+)
 from metrics_core.sources import arrow as sources
 
 pa = pytest.importorskip("pyarrow", reason="needs the arrow extra")

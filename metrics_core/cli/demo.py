@@ -102,7 +102,7 @@ def _two_runs(folder: Path) -> RenderableType:
 def _differences(folder: Path, questions: Mapping[str, str]) -> RenderableType:
     from metrics_core.cli.tables import empty_table, value_cell
 
-    bm25, dense = (run.scores.to_dict() for run in DIFFERENCES.evaluated(folder).runs)
+    bm25, dense = (run.per_query.to_dict() for run in DIFFERENCES.evaluated(folder).runs)
     pairs = {query: (bm25[query]["nDCG@10"], dense[query]["nDCG@10"]) for query in bm25}
     most_different = sorted(pairs, key=lambda query: -abs(pairs[query][0] - pairs[query][1]))[:_N_DIFFERENT]
     table = empty_table("nDCG@10", DIFFERENCES.runs)

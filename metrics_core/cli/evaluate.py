@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -12,6 +12,9 @@ from click.core import ParameterSource
 from metrics_core.cli.options import CommandWithPolicies, chosen_format, format_options, policy_options
 from metrics_core.cli.output import write
 from metrics_core.policies import Policies
+
+if TYPE_CHECKING:
+    from metrics_core.cli.runs import Evaluation
 
 DEFAULT_METRICS = ("nDCG@10", "AP", "RR", "P@10", "R@100")
 
@@ -22,12 +25,13 @@ Examples:
   metrics-core evaluate qrels.txt bm25.run -m map -m ndcg_cut_10 --format trec --per-query
   zcat bm25.run.gz | metrics-core evaluate qrels.tsv - --json -o scores.json
   metrics-core evaluate qrels.txt bm25.run --missing skip --no-relevant skip
-  metrics-core evaluate 'queries/*.parquet' --out scores/ --executor processes
+  metrics-core evaluate 'rows/*.parquet' -m SetR -m RR --out scores
+  metrics-core evaluate qrels.parquet runs/bm25/ --out scores --executor processes
 
 \b
-QRELS and RUN are TREC files, plain or gzip, or BEIR's .tsv (qrels); - is standard input.
-Instead of them all, parquet files, folders of them or patterns: a row a query, with lists in the columns ground_truth
-and retrieved. --out DIR holds the scores of each query; after an interruption the same command goes on where it was.
+QRELS and RUN are TREC files, plain or gzip, or BEIR's .tsv (qrels); - is standard input. Both may be tables with a row
+a document (query, document, number): parquet or JSONL files, folders or quoted patterns. Without RUN, tables have a
+row a query, with lists in the columns ground_truth and retrieved (query_id, relevance and scores may be there, too).
 'metrics-core metrics' lists the metrics."""
 
 
@@ -49,9 +53,21 @@ and retrieved. --out DIR holds the scores of each query; after an interruption t
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="write there instead of to standard output"
 )
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="of parquet files: each query's scores")
 @click.option(
-    "--executor", type=click.Choice(("processes", "ray")), help="of parquet files: who scores them, if not this process"
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="of tables: write the scores of each query there, in parts, and go on there after an interruption",
+)
+@click.option(
+    "--executor", type=click.Choice(("processes", "ray")), help="of tables: score their parts there; else in threads"
+)
+@click.option(
+    "--column",
+    "columns",
+    metavar="ROLE=NAME",
+    multiple=True,
+    help="of tables with a row a query: a column that is not named as its role, as in ground_truth=gold",
 )
 @click.option("--threads", metavar="N", type=click.IntRange(min=1), help="as many as there are cores, unless given")
 @policy_options
@@ -65,37 +81,37 @@ def evaluate_command(
     as_json: bool,
     output: Path | None,
     out: Path | None,
-    executor: Literal["processes", "ray"] | None,
+    executor: str | None,
+    columns: tuple[str, ...],
     threads: int | None,
     **policies: Any,
 ) -> None:
-    """Scores one or more RUNs against the judgements in QRELS, or the rows of parquet files.
+    """Scores one or more RUNs against the judgements in QRELS, or tables whose rows have both.
 
     A judged query that a run lacks counts as an empty ranking (trec_eval's -c), unless --missing says otherwise.
     """
-    format_name = chosen_format(format_name, as_json=as_json, to_file=output is not None)
     context = click.get_current_context()
-    from metrics_core.cli import datasets
+    format_name = chosen_format(format_name, as_json=as_json, to_file=output is not None)
+    from metrics_core.cli.runs import row_columns
 
-    if datasets.are_tables((qrels, *runs)):
-        if per_query or format_name == "trec":
-            raise click.UsageError("of parquet files --out has the scores of each query, as parquet", context)
-        chosen = Policies(**policies) if any(map(partial(_is_given, context), policies)) else None
-        scores = datasets.evaluate_tables(
-            (qrels, *runs), metrics, chosen, out=out, executor=executor, n_threads=threads
+    roles = _roles(columns, context)
+    try:
+        rows = row_columns(qrels, roles)
+        if rows is None and not runs:
+            raise click.MissingParameter(ctx=context, param=context.command.params[1])
+        if format_name == "trec" and rows is None and len(runs) > 1:
+            raise click.UsageError("--format trec takes one RUN", context)
+        if rows is not None:
+            by_default = context.get_parameter_source("profile") is ParameterSource.DEFAULT
+            if by_default and roles.get("scores", "scores") not in rows:
+                policies["profile"] = "haystack"
+        evaluation = _evaluated(
+            qrels, runs, metrics, Policies(**policies), rows is not None, per_query, roles, out, executor, threads
         )
-        write(datasets.text_of(scores, format_name, plain=output is not None), output)
-        return
-    if out is not None or executor is not None:
-        raise click.UsageError("--out and --executor are for parquet files", context)
-    if not runs:
-        raise click.UsageError("Missing argument 'RUN [RUN]...'.", context)
-    if format_name == "trec" and len(runs) > 1:
-        raise click.UsageError("--format trec takes one RUN", context)
+    except ImportError as error:
+        raise click.ClickException(str(error)) from error
     from metrics_core.cli import formats
-    from metrics_core.cli.runs import evaluate_files
 
-    evaluation = evaluate_files(qrels, runs, metrics, Policies(**policies), n_threads=threads)
     if format_name == "table":
         from metrics_core.cli.tables import table
 
@@ -106,5 +122,49 @@ def evaluate_command(
     write(text, output)
 
 
-def _is_given(context: click.Context, option: str) -> bool:
-    return context.get_parameter_source(option) is not ParameterSource.DEFAULT
+def _evaluated(
+    qrels: str,
+    runs: tuple[str, ...],
+    metrics: tuple[str, ...],
+    policies: Policies,
+    are_rows: bool,
+    per_query: bool,
+    columns: Mapping[str, str],
+    out: Path | None,
+    executor: str | None,
+    threads: int | None,
+) -> Evaluation:
+    from metrics_core.cli import runs as evaluations
+    from metrics_core.tables import means_tables
+
+    context = click.get_current_context()
+    in_parts = out is not None or executor is not None
+    if in_parts and per_query:
+        raise click.UsageError("--per-query shows what --out writes; leave one out", context)
+    if columns and not are_rows:
+        raise click.UsageError("--column is for tables with a row a query", context)
+    if are_rows and per_query:
+        return evaluations.evaluate_rows([qrels, *runs], metrics, policies, columns=columns, n_threads=threads)
+    if are_rows or in_parts:
+        for path in () if are_rows else runs:
+            if not means_tables(path):
+                raise click.UsageError(f"--out and --executor are for tables, which {path!r} is not", context)
+        return evaluations.evaluate_datasets(
+            None if are_rows else qrels,
+            [qrels, *runs] if are_rows else runs,
+            metrics,
+            policies,
+            columns=columns,
+            out=out,
+            executor=executor,
+            n_threads=threads,
+        )
+    return evaluations.evaluate_files(qrels, runs, metrics, policies, n_threads=threads)
+
+
+def _roles(columns: tuple[str, ...], context: click.Context) -> dict[str, str]:
+    pairs = [column.partition("=") for column in columns]
+    for role, equals, name in pairs:
+        if not (role and equals and name):
+            raise click.UsageError(f"--column takes ROLE=NAME, got {role + equals + name!r}", context)
+    return {role: name for role, _, name in pairs}

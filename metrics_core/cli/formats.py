@@ -29,7 +29,7 @@ def tsv_of(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def _long_rows(evaluation: Evaluation) -> Iterator[tuple[str, ...]]:
     for run in evaluation.runs:
-        for query, scores in run.scores.to_dict().items():
+        for query, scores in run.per_query.to_dict().items():
             for metric, value in scores.items():
                 yield query, metric, run.name, repr(value)
 
@@ -38,7 +38,7 @@ def as_json(evaluation: Evaluation, *, per_query: bool) -> str:
     """Aggregates and what they rest on, and the scores of each query if asked for; NaN is null."""
     runs = [
         {"name": run.name, "path": run.path, "metrics": _aggregates(run)}
-        | ({"queries": run.scores.to_dict()} if per_query else {})
+        | ({"queries": run.per_query.to_dict()} if per_query else {})
         for run in evaluation.runs
     ]
     return json_of(
@@ -83,8 +83,8 @@ def trec(evaluation: Evaluation, *, per_query: bool) -> str:
     measures = list(zip(evaluation.metrics, scores.aggregates, strict=True))
     lines = []
     if per_query:
-        for query, row in sorted(scores.to_dict().items(), key=lambda item: _bytes(item[0])):
-            if query in run.query_ids:
+        for query, row in sorted(run.per_query.to_dict().items(), key=lambda item: _bytes(item[0])):
+            if run.query_ids is None or query in run.query_ids:
                 lines += [
                     _trec_line(metric, query, value, how)
                     for (metric, how), value in zip(measures, row.values(), strict=True)

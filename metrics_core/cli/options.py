@@ -14,8 +14,8 @@ from metrics_core.policies import Policies
 
 C = TypeVar("C", bound=Callable[..., Any])
 
-# What has no effect on files: their ids are never empty, and NaN scores have one treatment only.
-_NOT_FOR_FILES = ("empty_key", "nan", "null_list")
+# What has one value only.
+_NOT_FOR_FILES = ("nan",)
 
 
 def policy_options(command: C) -> C:

@@ -43,7 +43,7 @@ def runs_table(evaluation: Evaluation) -> Table:
 
 def queries_table(run: EvaluatedRun) -> ConsoleRenderable:
     """A row a query, a column a metric, the aggregates below."""
-    scores = run.scores
+    scores = run.per_query
     result = empty_table("query", list(scores.metrics))
     for query, row in scores.to_dict().items():
         cells = [value_cell(value, how) for value, how in zip(row.values(), scores.aggregates, strict=True)]
@@ -60,15 +60,14 @@ def notes(evaluation: Evaluation) -> ConsoleRenderable:
     lines = [f"{len(evaluation.runs[0].scores)} judged queries; policies {policies}"]
     treatment = "left out" if policies.missing == "skip" else "scored as empty rankings"
     lines += [
-        f"{run.name} lacks {_some(run.missing)}: {treatment} (missing={policies.missing})"
+        f"{run.name} lacks {_some(run.missing, run.n_missing)}: {treatment} (missing={policies.missing})"
         for run in evaluation.runs
-        if run.missing
+        if run.n_missing
     ]
-    lines += [
-        f"{run.name} has {_some(sorted(run.unjudged))} without judgements: left out (unjudged_query=ignore)"
-        for run in evaluation.runs
-        if run.unjudged
-    ]
+    for run in evaluation.runs:
+        if run.n_unjudged:
+            queries = _some(sorted(run.unjudged), run.n_unjudged)
+            lines.append(f"{run.name} has {queries} without judgements: left out (unjudged_query=ignore)")
     return Padding(Text("\n".join(lines), "dim"), (0, 1), expand=False)
 
 
@@ -99,7 +98,10 @@ def value_cell(value: float, how: AggregateName, *, best: bool = False) -> Text:
     return Text(text, style)
 
 
-def _some(queries: Sequence[str]) -> str:
-    more = len(queries) - _QUERIES_NAMED
+def _some(queries: Sequence[str], n: int) -> str:
+    """The first of `n` queries by name, if names are known."""
+    if not queries:
+        return f"{n} quer{'y' if n == 1 else 'ies'}"
+    more = n - _QUERIES_NAMED
     named = ", ".join(map(displayable, queries[:_QUERIES_NAMED]))
-    return f"quer{'y' if len(queries) == 1 else 'ies'} {named}{f' and {more} more' if more > 0 else ''}"
+    return f"quer{'y' if n == 1 else 'ies'} {named}{f' and {more} more' if more > 0 else ''}"

@@ -262,7 +262,8 @@ def match_rows(
     prints = np.empty(slots.size, np.uint64)
     first_place = np.empty(most, np.int32)
     slot_of = np.zeros(_SLOTS, np.uint16)
-    short_prints = np.empty(_SHORT_RANKING, np.uint64)
+    judged_prints = np.empty(most, np.uint64)
+    ranked_prints = np.empty(longest, np.uint64)
     n_repeats = 0
     row_begin = 0
     for q in range(ranges.shape[0]):
@@ -272,30 +273,33 @@ def match_rows(
             scores[q, i] = all_scores[begin + i]
         grade_at, judged_at = q * grade_steps[0], q * judged_steps[0]
         for j in range(n_judged):
-            judged[judged_at + j * judged_steps[1]] = judged_grades[judged_begin + j]
+            k = judged_begin + j
+            judged[judged_at + j * judged_steps[1]] = judged_grades[k]
+            judged_prints[j] = _fingerprint(judged_blob, judged_starts[k], judged_lengths[k])
+        any_null = False
+        for i in range(n):
+            any_null |= lengths[begin + i] < 0
+            ranked_prints[i] = _fingerprint(blob, starts[begin + i], lengths[begin + i])
         if n <= _SHORT_RANKING and n_judged <= _SHORT_JUDGEMENTS:
             # The slot of a fingerprint holds the last position with that slot: if every document finds itself there,
             # all are different, and a judged one is found by one look. The slots need no clearing between queries.
-            any_null = False
             for i in range(n):
-                any_null |= lengths[begin + i] < 0
-                short_prints[i] = _fingerprint(blob, starts[begin + i], lengths[begin + i])
-                slot_of[short_prints[i] >> _SHIFT] = i
+                slot_of[ranked_prints[i] >> _SHIFT] = i
             displaced = 0
             for i in range(n):
-                displaced |= slot_of[short_prints[i] >> _SHIFT] ^ np.uint16(i)
-            if not any_null and (displaced == 0 or not _has_repeat(short_prints, n, slot_of)):
+                displaced |= slot_of[ranked_prints[i] >> _SHIFT] ^ np.uint16(i)
+            if not any_null and (displaced == 0 or not _has_repeat(ranked_prints, n, slot_of)):
                 for j in range(n_judged):
                     k = judged_begin + j
-                    fingerprint = _fingerprint(judged_blob, judged_starts[k], judged_lengths[k])
+                    fingerprint = judged_prints[j]
                     i = int(slot_of[fingerprint >> _SHIFT])
-                    if displaced != 0 and (i >= n or short_prints[i] != fingerprint):
+                    if displaced != 0 and (i >= n or ranked_prints[i] != fingerprint):
                         i = 0
-                        while i < n and short_prints[i] != fingerprint:
+                        while i < n and ranked_prints[i] != fingerprint:
                             i += 1
                     if (
                         i < n
-                        and short_prints[i] == fingerprint
+                        and ranked_prints[i] == fingerprint
                         and lengths[begin + i] == judged_lengths[k]
                         and _same(judged_blob, judged_starts[k], blob, starts[begin + i], judged_lengths[k])
                     ):
@@ -306,9 +310,8 @@ def match_rows(
         for k in range(mask + 1):
             slots[k] = -1
         for j in range(n_judged):
-            k = judged_begin + j
             first_place[j] = -1
-            fingerprint = _fingerprint(judged_blob, judged_starts[k], judged_lengths[k])
+            fingerprint = judged_prints[j]
             slot = np.int64(fingerprint >> _HIGH_HALF) & mask
             while slots[slot] >= 0:
                 slot = (slot + 1) & mask
@@ -318,7 +321,7 @@ def match_rows(
             start, length = starts[begin + i], lengths[begin + i]
             if length < 0:
                 continue
-            fingerprint = _fingerprint(blob, start, length)
+            fingerprint = ranked_prints[i]
             slot = np.int64(fingerprint >> _HIGH_HALF) & mask
             while slots[slot] >= 0:
                 known = slots[slot]
@@ -367,20 +370,15 @@ def _has_repeat(prints: UInt64Array, n: int, slot_of: UInt16Array) -> bool:
 def _fingerprint(blob: ByteArray, start: int, length: int) -> np.uint64:
     h = np.uint64(length) * _MIX
     i, end = start, start + length
-    while i + 8 < end:
+    while i + 8 <= end:
         h = (h ^ _word(blob, i)) * _MIX
         h ^= h >> _HIGH_HALF
         i += 8
-    if length >= 8:  # the last eight bytes, some of them for the second time
-        h = (h ^ _word(blob, end - 8)) * _MIX
-    elif length > 0:
-        word = np.uint64(0)
-        while i < end:
-            word = word << np.uint64(8) | np.uint64(_at(blob, i))
-            i += 1
-        h = (h ^ word) * _MIX
-    h ^= h >> _HIGH_HALF
-    h *= _MIX
+    word = np.uint64(0)
+    while i < end:
+        word = word << np.uint64(8) | np.uint64(_at(blob, i))
+        i += 1
+    h = (h ^ word) * _MIX
     return h ^ (h >> np.uint64(29))
 
 

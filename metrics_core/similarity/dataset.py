@@ -74,7 +74,7 @@ def sas_dataset(
         paths: parquet, JSONL or CSV files, folders of them, or glob patterns.
         model: a folder or a name on the Hugging Face hub.
         out: a folder, where parts of columns `file`, `row` (from 0, in the file) and `score` are left beside
-            `summary.json`, which is written last; or a file, .parquet, made of them in the end. None: only the summary
+            `_summary.json`, which is written last; or a file, .parquet, made of them in the end. None: only the summary
             is wanted.
         ground_truth_column: strings or, where a question has several gold answers, lists of strings.
         predicted_column: strings.

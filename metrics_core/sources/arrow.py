@@ -155,10 +155,7 @@ def row_source(batch: pa.RecordBatch, roles: Mapping[str, str], policies: Polici
             policies,
         )
     ignored = policies.empty_key == "ignore"
-    keys, rows = (
-        keys_of(judged, empty_is_null=ignored),
-        np.repeat(np.arange(judged_offsets.size - 1), np.diff(judged_offsets)),
-    )
+    keys = keys_of(judged, empty_is_null=ignored)
 
     def refusal(repeats: IntArray, queries: IntArray) -> InputError:
         place = int(repeats[0])
@@ -174,7 +171,7 @@ def row_source(batch: pa.RecordBatch, roles: Mapping[str, str], policies: Polici
         counted &= settled
     if not counted.all():
         keys, grades = _at(keys, np.flatnonzero(counted)), grades[counted]
-        judged_offsets = np.append(0, np.cumsum(np.bincount(rows[counted], minlength=judged_offsets.size - 1)))
+        judged_offsets = np.append(0, np.cumsum(counted))[judged_offsets]
     return KeyedSource(
         query_ids,
         KeyedDocuments(keys, grades, _ranges(judged_offsets)),
@@ -191,10 +188,18 @@ class LongTable:
     document_kind: str
 
 
-def long_table(frame: Any, kind: type[Qrels | Run], duplicate_judgements: Any) -> LongTable:
+def long_table(
+    frame: Any, kind: type[Qrels | Run], duplicate_judgements: Any, name_of: Callable[[int], str] | None = None
+) -> LongTable:
     """Judgements or rankings with a row a document: query, document, grade or score.
 
     Columns are recognised by their names or, where there are three others, by their order.
+
+    Args:
+        frame: anything with the Arrow C stream interface.
+        kind: what it is to be.
+        duplicate_judgements: which of two judgements counts.
+        name_of: names a row in messages; None: by its number.
 
     Raises:
         InputError: columns that cannot be recognised or are of other types; nulls; numbers that are NaN or infinite;
@@ -203,9 +208,9 @@ def long_table(frame: Any, kind: type[Qrels | Run], duplicate_judgements: Any) -
     """
     import pyarrow as pa
 
-    what, value_names = ("qrels", _GRADE_NAMES) if kind is Qrels else ("run", _SCORE_NAMES)
+    what = "qrels" if kind is Qrels else "run"
     table = pa.Table.from_batches(list(batches_of(frame))) if not isinstance(frame, pa.Table) else frame
-    names = _long_columns(table.column_names, what, value_names)
+    names = long_columns(table.column_names, what, kind)
     queries, documents, values = (_one_array(table.column(name)) for name in names)
     if not len(table):
         raise InputError(f"the {what} table has no rows")
@@ -235,10 +240,11 @@ def long_table(frame: Any, kind: type[Qrels | Run], duplicate_judgements: Any) -
         def refusal(repeats: IntArray, queries: IntArray) -> InputError:
             place = int(repeats[0])
             row = place if order is None else int(order[place])
+            named = f"row {row} of the qrels" if name_of is None else name_of(row)
+            document = decode_keys(_at(keys, np.array([place])))[0]
             return InputError(
-                f"row {row} of the qrels: document {decode_keys(_at(keys, np.array([place])))[0]!r} is judged twice "
-                f"for query {query_ids[int(queries[0])]!r}; remove one, or say which counts: "
-                "duplicate_judgements='max' or duplicate_judgements='last'"
+                f"{named}: document {document!r} is judged twice for query {query_ids[int(queries[0])]!r}; remove one, "
+                "or say which counts: duplicate_judgements='max' or duplicate_judgements='last'"
             )
 
         kept = settle_repeats(keys, numbers, offsets, duplicate_judgements, refusal)
@@ -248,7 +254,13 @@ def long_table(frame: Any, kind: type[Qrels | Run], duplicate_judgements: Any) -
     return LongTable(kind(query_ids, offsets, keys, numbers), *kinds)
 
 
-def _long_columns(names: Sequence[str], what: str, value_names: Sequence[str]) -> list[str]:
+def long_columns(names: Sequence[str], what: str, kind: type[Qrels | Run]) -> list[str]:
+    """The columns of query, document and number of a long table.
+
+    Raises:
+        InputError: they cannot be recognised.
+    """
+    value_names = _GRADE_NAMES if kind is Qrels else _SCORE_NAMES
     lowered = {name.lower(): name for name in names}
     found = [
         next((lowered[name] for name in wanted if name in lowered), None)

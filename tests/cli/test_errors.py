@@ -33,7 +33,7 @@ EVALUATE = ("evaluate", "qrels.txt", "first.run")
         ),
         ((*EVALUATE, "--default-rel", "nan"), "default_rel must be a number, got nan"),
         (("evaluate", "absent.txt", "first.run"), "absent.txt: No such file or directory"),
-        (("evaluate", "qrels.txt", "."), ".: Is a directory"),
+        (("evaluate", "qrels.txt", "."), ".: there is no table in this folder (.parquet, "),
         (("evaluate", "qrels.txt", "qrels.txt"), "qrels.txt, line 1: 6 columns expected"),
         (("evaluate", "-", "-"), "only one of the files can be standard input"),
         ((*EVALUATE, "-o", "absent/scores.tsv"), "absent/scores.tsv: No such file or directory"),

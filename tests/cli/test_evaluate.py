@@ -208,7 +208,7 @@ def test_policies_are_options(cli, options, policies):
 def test_every_policy_that_can_apply_to_files_is_an_option_with_its_documentation():
     options = {parameter.name: parameter.help for parameter in evaluate_command.params if hasattr(parameter, "help")}
     fields = [name for name in get_type_hints(Policies) if not name.startswith("_")]
-    assert {name for name in fields if name not in options} == {"empty_key", "nan", "null_list"}
+    assert {name for name in fields if name not in options} == {"nan"}
     assert all(options[name] for name in fields if name in options)
 
 

@@ -69,7 +69,7 @@ def test_parts_and_a_single_file(score, expected, files, tmp_path):
     assert {row["file"] for row in found[:30]} == {str(files / "a.parquet")}
     assert {row["file"] for row in found[30:]} == {str(files / "b.jsonl")}
     assert in_parts.score == pytest.approx(fsum(row["score"] for row in found) / N_ROWS, rel=1e-15)
-    summary = json.loads((tmp_path / "scores" / "summary.json").read_text())
+    summary = json.loads((tmp_path / "scores" / "_summary.json").read_text())
     assert (summary["score"], summary["n_rows"], summary["kind"]) == (in_parts.score, N_ROWS, "bi")
     single = score(out=tmp_path / "scores.parquet")
     assert written(single) == found
@@ -99,7 +99,7 @@ def test_an_interrupted_run_goes_on(score, tmp_path, monkeypatch, out):
     monkeypatch.setattr(scoring.SimilarityScorer, "score", interrupted)
     with pytest.raises(KeyboardInterrupt):
         score(out=tmp_path / out)
-    assert not (tmp_path / out / "summary.json").exists()
+    assert not (tmp_path / out / "_summary.json").exists()
     assert not (tmp_path / out).is_file()
     with pytest.raises(InputError, match="another computation: empty was 'encode', now 'zero'"):
         score(out=tmp_path / out, empty="zero")
@@ -140,7 +140,7 @@ def test_bad_rows_are_named_and_leave_nothing_that_looks_complete(score, files, 
     for out in ("scores", "scores.parquet"):
         with pytest.raises(InputError, match=rf"must be strings, got None in {files / 'c.parquet'}, row 10"):
             score(out=tmp_path / out)
-        assert not (tmp_path / out / "summary.json").exists()
+        assert not (tmp_path / out / "_summary.json").exists()
         assert not (tmp_path / out).is_file()
     (files / "c.parquet").write_bytes(b"PAR1")
     with pytest.raises(FileFormatError, match=f"{files / 'c.parquet'}: "):
