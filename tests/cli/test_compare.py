@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from metrics_core import Policies, compare, evaluate
+from metrics_core.cli.gate import Condition
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -94,6 +96,12 @@ class TestGate:
     def test_one_that_does_not_passes(self, cli, condition):
         result = cli(*PAIR, *self.BASELINE, "--fail-if", condition)
         assert (result.code, result.err) == (0, "")
+
+    def test_rounding_fails_no_job(self):
+        difference = SimpleNamespace(difference=0.48 - 0.5)
+        assert difference.difference < -0.02
+        assert not Condition("P@10", "<", -0.02).holds(difference)
+        assert Condition("P@10", "<=", -0.02).holds(difference)
 
     def test_any_of_several(self, cli):
         result = cli(*PAIR, *self.BASELINE, "--fail-if", "RR > 0", "--fail-if", "RR < 0")
