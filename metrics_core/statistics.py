@@ -136,7 +136,9 @@ def sign_flip_test(
 def _exact_sign_flip_p(differences: FloatArray, threshold: float) -> float:
     """Over all combinations of signs of a few differences, (n,); a table of sums of bounded size at a time."""
     sums = _signed_sums(differences[:_TABULATED])
-    at_least = sum(np.count_nonzero(np.abs(sums + rest) >= threshold) for rest in _signed_sums(differences[_TABULATED:]))
+    at_least = sum(
+        np.count_nonzero(np.abs(sums + rest) >= threshold) for rest in _signed_sums(differences[_TABULATED:])
+    )
     return float(at_least / 2**differences.size)
 
 
@@ -177,7 +179,9 @@ def bootstrap_test(
 
 
 def wilcoxon_test(differences: ArrayLike) -> Tested:
-    """Wilcoxon's signed-rank test, by scipy; zero differences are left out, and those equal but for rounding share a rank.
+    """Wilcoxon's signed-rank test, by scipy; zero differences are left out.
+
+    Differences that are equal but for rounding share a rank.
 
     It tests whether the differences are symmetric around zero, not whether the means are equal: it looks at the ranks
     of the differences, so that it can call a system significantly better whose mean is lower.

@@ -181,6 +181,33 @@ def test_hovering_over_a_chart_names_the_query(page):
     assert page.is_hidden("#tip")
 
 
+@pytest.mark.parametrize("width", [360, 1200])
+def test_names_of_runs_are_whole_beside_their_marks_and_leave_room_for_scores(opened, tmp_path, width):
+    names = ["bm25", "hybrid.run", "a-retriever-with-a-name-" * 6]
+    runs = {name: {query: (query + place) % 7 / 7 for query in range(20)} for place, name in enumerate(names)}
+    write_report(tmp_path / "names.html", runs, comparison=compare(runs, n_resamples=10))
+    page = opened(tmp_path / "names.html", viewport={"width": width, "height": 740})
+    boxes = """selector => Array.from(document.querySelectorAll(selector), each => {
+        const box = each.getBoundingClientRect();
+        return [each.textContent, box.left, box.right];
+    })"""
+    for chart in ("svg:nth-of-type(1)", "svg:nth-of-type(2)"):
+        ((_, left, _),) = page.evaluate(boxes, f"figure {chart}")
+        marks = page.evaluate(boxes, f"figure {chart} :is(.mark-rule, .mark-rect)[role=graphics-object] > *")
+        texts = [each for each in page.evaluate(boxes, f"figure {chart} text") if each[0][0].isalpha()]
+        assert [text[:10] for text, _, _ in texts] == [name[:10] for name in names]
+        for _, begins, ends in texts:
+            assert left <= begins < ends <= min(begin for _, begin, _ in marks) + 1
+    for table in ("#means", "#queries"):
+        _, left, _ = page.evaluate(boxes, f"{table} thead th.number")[0]
+        assert left < width
+        if width > 1000:  # nothing has to be scrolled to
+            assert (
+                page.evaluate(f"(box => box.scrollWidth - box.clientWidth)(document.querySelector('{table} .scroll'))")
+                == 0
+            )
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_phones_and_dark_mode(opened, report, scheme):
     page = opened(report, viewport={"width": 360, "height": 740}, color_scheme=scheme)
