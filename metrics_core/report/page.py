@@ -68,8 +68,8 @@ def write_report(
         comparison: what `compare` gave for these runs: significance, and the baseline.
         qrels: the judgements, as for `evaluate`, integer arrays excepted; with rankings: metrics by cutoff, and the
             judged share.
-        rankings: {run: its rankings}, by the runs' names, as for `evaluate`, integer arrays excepted. Lists of documents
-            belong to the runs' queries by their place.
+        rankings: {run: its rankings}, by the runs' names, as for `evaluate`, integer arrays excepted. Lists of
+            documents belong to the runs' queries by their place.
         queries: {query: text}, or the path of a file of JSON lines or of ids, tabs and texts. None: of
             EvaluationRunResults their first input column of strings.
         documents: {document: text}, or a path. None: of lists of documents their contents.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -77,6 +78,25 @@ def test_table(cli):
     assert any(line[:3] == ["first.run", "second.run", "-0.3333"] for line in lines)
     assert "symmetric around zero" in " ".join(out.split())
     assert "first.run lacks query q10: scored as empty rankings (missing=zero)" in out
+
+
+@pytest.mark.parametrize(
+    ("width", "left_out"),
+    [
+        (120, []),
+        (92, ["p"]),
+        (80, ["p", "d_z", "p perm."]),
+        (70, ["p", "d_z", "p perm.", "n", "w/t/l"]),
+    ],
+)
+def test_a_table_without_room_leaves_columns_out_and_says_so(cli, monkeypatch, width, left_out):
+    monkeypatch.setenv("COLUMNS", str(width))
+    out = cli(*PAIR, "-m", "RR", "--format", "table").out
+    header = next(line for line in out.splitlines() if "against" in line)
+    every = ["run", "against", "difference", "95% interval", "d_z", "w/t/l", "p", "p adj.", "p perm.", "n"]
+    assert re.split(r"\s{2,}", header.strip()) == [name for name in every if name not in left_out]
+    assert any("-0.3333" in line and line.lstrip().startswith("first.") for line in out.splitlines())
+    assert (f"No room for {', '.join(left_out)}:" in " ".join(out.split())) == bool(left_out)
 
 
 class TestGate:
