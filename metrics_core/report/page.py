@@ -326,7 +326,8 @@ class _Page:
             relevant = sorted((each for each in judged if each.grade > 0), key=lambda each: -each.grade)
             tops = {name: each.top(query, _DEPTH) for name, each in self.rankings.items()}
             retrieved = [each for top in tops.values() for each in top]
-            wanted |= {each.document: each.text for each in (*relevant[:_RELEVANT], *retrieved)}
+            wanted |= {each.document: each.text for each in relevant[:_RELEVANT]}
+            wanted |= {each.document: each.text for each in retrieved}
             shown.append(
                 {
                     "n_relevant": len(relevant),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 
 QUERIES = 10_000
-READY = "document.documentElement.dataset.ready === 'yes'"
+READY = "document.documentElement.dataset.ready === 'yes' && charts.every(chart => chart.points.length > 0)"
 
 
 @pytest.fixture(scope="module")
@@ -273,36 +272,35 @@ def large(tmp_path_factory):
 
 
 def test_ten_thousand_queries(large, opened):
+    """In CPU time of all threads of the page's process, which is the same however busy the machine is."""
     assert large.stat().st_size < 5e6
-    seconds = []
-    for _ in range(3):  # the best of three: the machine may have other work
-        start = time.perf_counter()
-        page = opened(large)
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 2
+    page = opened(large)
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def seconds():
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return next(each["value"] for each in metrics if each["name"] == "ProcessTime")
+
+    assert 0 < seconds() < 2
 
     def milliseconds(action):
         """From the action until the next frame is drawn."""
-        return min(
-            page.evaluate(
-                f"""new Promise(done => {{
-                    const start = performance.now();
-                    {action};
-                    requestAnimationFrame(() => setTimeout(() => done(performance.now() - start)));
-                }})"""
-            )
-            for _ in range(3)
+        start = seconds()
+        page.evaluate(
+            f"""new Promise(done => {{
+                {action};
+                requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)));
+            }})"""
         )
+        return 1000 * (seconds() - start)
 
     header = "document.querySelectorAll('#scores thead button')[{}].click()"
     for column in range(page.locator("#scores thead th").count()):
-        assert milliseconds(header.format(column)) < 200
+        for _ in ("ascending", "descending"):
+            assert milliseconds(header.format(column)) < 200
     typed = "const box = document.getElementById('filter'); box.value = '{}'; box.dispatchEvent(new Event('input'))"
     for text in ("q1", "why", "nothing", ""):
         assert milliseconds(typed.format(text)) < 200
-    assert (
-        milliseconds(
-            "const box = document.getElementById('metric'); box.value = 1; box.dispatchEvent(new Event('change'))"
-        )
-        < 500
-    )
+    metric = "const box = document.getElementById('metric'); box.value = 1; box.dispatchEvent(new Event('change'))"
+    assert milliseconds(metric) < 500
