@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from math import isinf
 from numbers import Real
 from typing import Any, TypeAlias
@@ -34,6 +35,7 @@ class AlignedRuns:
         values: (n_queries, n_runs, n_metrics).
         policies: of the runs that are Scores, by name.
         failures: of the runs that are results of judges, by name: {query: why it has no score}, metric by metric.
+        texts: {query: its text}, the first input column of strings, other than the key, of the runs that are results.
     """
 
     names: tuple[str, ...]
@@ -42,6 +44,7 @@ class AlignedRuns:
     values: FloatArray
     policies: Mapping[str, Policies]
     failures: Mapping[str, Mapping[str, Mapping[Any, str]]]
+    texts: Mapping[Any, str]
 
     def column(self, name: str, metric: str) -> FloatArray:
         """(n_queries,) the scores of a run.
@@ -100,6 +103,7 @@ def align(
             for name, run in columns.items()
             if run.failures.keys() & set(chosen)
         },
+        dict(chain.from_iterable(run.texts.items() for run in columns.values())),
     )
 
 
@@ -136,6 +140,7 @@ class _Columns:
     scores: Mapping[str, Any]  # {metric: (n_queries,)}
     failures: Mapping[str, Mapping[Any, str]]  # {metric: {query: why a judge gave no score}}
     inputs: Mapping[str, Sequence[Any]] | None = None  # what has to show which rows these are, where no ids do
+    texts: Mapping[Any, str] = field(default_factory=dict)  # {query: text}
 
 
 def _columns(named: Mapping[str, Any], asked: Sequence[str | Metric] | None, key: str | None) -> dict[str, _Columns]:
@@ -176,7 +181,11 @@ def _of_result(name: str, result: Any, key: str | None) -> _Columns:
         if outcome.get("reason") is not None
     }
     scores = {metric: outcome["individual_scores"] for metric, outcome in result.results.items()}
-    return _Columns(ids, scores, failures, inputs if key is None else None)
+    worded = (
+        values for column, values in inputs.items() if column != key and all(isinstance(each, str) for each in values)
+    )
+    texts = dict(zip(ids, next(worded, ()), strict=False))
+    return _Columns(ids, scores, failures, inputs if key is None else None, texts)
 
 
 def _reasons(ids: Sequence[Any], reasons: Sequence[Any], details: Sequence[Any] | None) -> dict[Any, str]:

@@ -91,7 +91,7 @@ def markdown(comparison: Comparison) -> str:
 
 def latex(comparison: Comparison) -> str:
     """Both tables and the legend."""
-    lines = [f"\\par\\noindent\\footnotesize {latex_text(line)}\n" for line in legend(comparison)]
+    lines = [f"{{\\footnotesize\\noindent {latex_text(line)}\\par}}\n" for line in legend(comparison)]
     head = "% needs \\usepackage{booktabs} and, in old distributions, \\usepackage[T1]{fontenc}\n"
     tables = to_latex(means_columns(comparison)), to_latex(differences_columns(comparison))
     return head + "\n".join([*tables, *lines])

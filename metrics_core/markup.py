@@ -90,7 +90,7 @@ def to_latex(columns: Mapping[str, Sequence[Any]]) -> str:
         [
             f"\\begin{{tabular}}{{{aligned}}}\n\\toprule\n",
             f"{' & '.join(map(latex_text, columns))} \\\\\n\\midrule\n",
-            *(f"{' & '.join(map(_latex_cell, row))} \\\\\n" for row in rows),
+            *(f"{_latex_line(row)} \\\\\n" for row in rows),
             "\\bottomrule\n\\end{tabular}\n",
         ]
     )
@@ -139,6 +139,11 @@ def _markdown_cell(cell: Cell) -> str:
     text = _markdown(cell.text)
     mark = f"<sup>{_markdown(cell.mark)}</sup>" if cell.mark else ""
     return (f"**{text}**" if cell.bold else text) + mark
+
+
+def _latex_line(row: Iterable[Cell]) -> str:
+    line = " & ".join(map(_latex_cell, row))
+    return f"{{}}{line}" if line.startswith(("[", "*")) else line  # an argument of the \\ before it
 
 
 def _latex_cell(cell: Cell) -> str:

@@ -46,6 +46,11 @@ def test_latex():
     )
 
 
+@pytest.mark.parametrize("name", ["[ours]", "*"])
+def test_a_line_of_latex_does_not_begin_with_an_argument_of_the_line_break_before_it(name):
+    assert f"\\\\\n{{}}{name} & 2" in to_latex({"run": ["first", name], "n": [1, 2]})
+
+
 def test_html():
     assert to_html(COLUMNS) == (
         '<table>\n<thead><tr><th scope="col">run</th><th scope="col">n</th><th scope="col">AP</th></tr></thead>\n'
@@ -147,6 +152,9 @@ def test_a_comparison_marks_the_best_and_whom_a_run_beats(comparison):
 def test_the_same_in_every_form(comparison):
     assert r"b & b\_m\textbar{}25 & " in comparison.to_latex()
     assert "needs \\usepackage{booktabs}" in comparison.to_latex()
+    notes = [line for line in comparison.to_latex().splitlines() if "footnotesize" in line]
+    assert len(notes) == 2
+    assert all(line[0] == "{" and line.endswith("\\par}") for line in notes)  # what follows has its own size
     assert "&lt;best&gt;" in comparison.to_html() == comparison._repr_html_()
     text = repr(comparison)
     assert [line.split()[:2] for line in text.splitlines()[1:4]] == [["a", "plain"], ["b", "b_m|25"], ["c", "<best>"]]

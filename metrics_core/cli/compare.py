@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +16,25 @@ from metrics_core.cli.output import displayable, drawn, write
 from metrics_core.policies import Policies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
 
     from metrics_core.cli.runs import Evaluation
     from metrics_core.comparison import Comparison
     from metrics_core.markup import Cell
 
 _FAILED = 1
+_EXPENDABLE = (
+    "p",
+    "d_z",
+    "p perm.",
+    "n",
+    "left out",
+    "w/t/l",
+)  # columns that a narrow terminal goes without, first to last
+_UNBOUNDED = 10_000  # columns of the terminal
+_NARROWEST_NAME, _WIDEST_NAME = 8, 24  # columns of the terminal; a longer name is broken
 _EXAMPLES = """\b
 Examples:
   metrics-core compare qrels.txt bm25.run dense.run -m nDCG@10 -m AP
@@ -203,18 +214,45 @@ def _tables(evaluation: Evaluation, comparison: Comparison) -> list[RenderableTy
     from metrics_core.cli.tables import notes
     from metrics_core.comparison_tables import differences_columns, legend, means_columns
 
-    shown: list[RenderableType] = [_drawn_table(means_columns(comparison))]
-    differences = differences_columns(comparison)
-    for metric in comparison.metrics:
-        rows = [row for row, each in enumerate(comparison.differences) if each.metric == metric]
-        shown.append(Padding(Text(metric, "bold cyan"), (1, 1, 0, 1), expand=False))
-        shown.append(
-            _drawn_table(
-                {name: [cells[row] for row in rows] for name, cells in differences.items() if name != "metric"}
-            )
+    tables = _DifferenceTables(comparison.metrics, differences_columns(comparison))
+    explained = Padding(Text("\n".join(legend(comparison)), "dim"), (1, 1, 0, 1), expand=False)
+    return [_drawn_table(means_columns(comparison)), tables, explained, notes(evaluation)]
+
+
+@dataclass(frozen=True, slots=True)
+class _DifferenceTables:
+    """The table of each metric's differences, with as many columns as there is room for."""
+
+    metrics: Sequence[str]
+    columns: Mapping[str, Sequence[Cell]]  # a row each, of all metrics
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        from rich.measure import Measurement
+        from rich.padding import Padding
+        from rich.text import Text
+
+        unbounded = options.update(max_width=_UNBOUNDED)
+        for n_left_out in range(len(_EXPENDABLE) + 1):
+            left_out = [name for name in _EXPENDABLE[:n_left_out] if name in self.columns]
+            tables = [self._table(metric, left_out) for metric in self.metrics]
+            if all(Measurement.get(console, unbounded, table).maximum <= options.max_width for table in tables):
+                break
+        for metric, table in zip(self.metrics, tables, strict=True):
+            yield Padding(Text(metric, "bold cyan"), (1, 1, 0, 1), expand=False)
+            yield table
+        if left_out:
+            text = f"No room for {', '.join(left_out)}: a wider terminal or another --format has them."
+            yield Padding(Text(text, "dim"), (1, 1, 0, 1), expand=False)
+
+    def _table(self, metric: str, left_out: Sequence[str]) -> RenderableType:
+        rows = [row for row, cell in enumerate(self.columns["metric"]) if cell.value == metric]
+        return _drawn_table(
+            {
+                name: [cells[row] for row in rows]
+                for name, cells in self.columns.items()
+                if name != "metric" and name not in left_out
+            }
         )
-    shown.append(Padding(Text("\n".join(legend(comparison)), "dim"), (1, 1, 0, 1), expand=False))
-    return [*shown, notes(evaluation)]
 
 
 def _drawn_table(columns: Mapping[str, Sequence[Cell]]) -> RenderableType:
@@ -225,7 +263,11 @@ def _drawn_table(columns: Mapping[str, Sequence[Cell]]) -> RenderableType:
 
     table = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
     for name, cells in columns.items():
-        table.add_column(name, justify="right" if all(cell.is_number for cell in cells) else "left", overflow="fold")
+        if all(cell.is_number for cell in cells):
+            table.add_column(name, justify="right", overflow="fold")
+        else:
+            widest = max(len(cell.text) for cell in cells)
+            table.add_column(name, overflow="fold", min_width=min(widest, _NARROWEST_NAME), max_width=_WIDEST_NAME)
     for row in zip(*columns.values(), strict=True):
         table.add_row(
             *(

@@ -15,6 +15,7 @@ from metrics_core.errors import MetricNameError
 if TYPE_CHECKING:
     from metrics_core.comparison import Comparison, Difference
 
+_DECIMALS = 12  # of a difference
 _COMPARES = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 _CONDITION = re.compile(
     r"\s*(?P<metric>.+?)\s*(?P<how><=|>=|<|>)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*", re.IGNORECASE
@@ -31,7 +32,8 @@ class Condition:
 
     def holds(self, difference: Difference) -> bool:
         """Whether a difference fails the job."""
-        return bool(_COMPARES[self.how](difference.difference, self.limit))
+        # 0.48 - 0.5 is a little below -0.02 in floats, and no reader of the condition would say so
+        return bool(_COMPARES[self.how](round(difference.difference, _DECIMALS), self.limit))
 
 
 def conditions_of(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> tuple[Condition, ...]:

@@ -65,15 +65,12 @@ def report_command(
 
     Means, significance, distributions, the hardest queries and largest regressions with their documents.
     """
-    from metrics_core.cli.runs import STANDARD_INPUT, evaluate_files
+    from metrics_core.cli.runs import evaluate_files
     from metrics_core.report import write_report
 
-    context = click.get_current_context()
-    if STANDARD_INPUT in (qrels, *runs):
-        raise click.UsageError("report reads its files twice, which standard input ('-') does not allow", context)
     if len(runs) == 1 and baseline is not None:
-        raise click.UsageError("--baseline is for two RUNs or more", context)
-    evaluation = evaluate_files(qrels, runs, metrics, Policies(**policies), n_threads=threads)
+        raise click.UsageError("--baseline is for two RUNs or more", click.get_current_context())
+    evaluation = evaluate_files(qrels, runs, metrics, Policies(**policies), n_threads=threads, keep=True)
     comparison = None
     if len(evaluation.runs) > 1:
         comparison = compared(
@@ -91,8 +88,8 @@ def report_command(
         output,
         {run.name: run.scores for run in evaluation.runs},
         comparison=comparison,
-        qrels=qrels,
-        rankings={run.name: run.path for run in evaluation.runs},
+        qrels=evaluation.judgements,
+        rankings={run.name: run.ranking for run in evaluation.runs},
         queries=queries,
         documents=documents,
         title=title,

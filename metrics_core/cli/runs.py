@@ -35,6 +35,7 @@ class EvaluatedRun:
     path: str
     scores: Scores | DatasetScores
     query_ids: frozenset[str] | None  # of the run, judged or not; None: not in memory
+    ranking: Any = None  # what was read, if it was to be kept
 
     @property
     def missing(self) -> list[str]:
@@ -74,15 +75,23 @@ class Evaluation:
     metrics: tuple[Metric, ...]
     policies: Policies
     runs: tuple[EvaluatedRun, ...]
+    judgements: Any = None  # what was read, if it was to be kept
 
 
 def evaluate_files(
-    qrels: str, runs: Sequence[str], metrics: Iterable[str], policies: Policies, *, n_threads: int | None = None
+    qrels: str,
+    runs: Sequence[str],
+    metrics: Iterable[str],
+    policies: Policies,
+    *,
+    n_threads: int | None = None,
+    keep: bool = False,
 ) -> Evaluation:
     """Reads the judgements once, and evaluates one run after the other.
 
     Args:
         qrels, runs: paths of TREC files or of long tables; "-" for standard input, once.
+        keep: whether what was read is kept, under its own ids, for those who go on to use it.
 
     Raises:
         MetricsError: as by `metrics_core.evaluate`; what is wrong with a run names it.
@@ -102,10 +111,11 @@ def evaluate_files(
         tables = means_tables(path)
         run: Any = read_long(path, Run) if tables else read_run(path, n_threads=n_threads)
         scores = evaluate(judgements, run, parsed, policies=policies, n_threads=n_threads)
-        scores = replace(scores, query_ids=tuple(map(str, scores.query_ids)))
         ids = run.column("query_id").unique().to_pylist() if tables else run.query_ids
-        evaluated.append(EvaluatedRun(name, path, scores, frozenset(map(str, ids))))
-    return Evaluation(qrels, tuple(parsed), policies, tuple(evaluated))
+        if not keep:
+            scores, ids = replace(scores, query_ids=tuple(map(str, scores.query_ids))), map(str, ids)
+        evaluated.append(EvaluatedRun(name, path, scores, frozenset(ids), run if keep else None))
+    return Evaluation(qrels, tuple(parsed), policies, tuple(evaluated), judgements if keep else None)
 
 
 def evaluate_rows(

@@ -21,9 +21,14 @@ from metrics_core.blocks import FloatArray
 from metrics_core.comparison import MeanInterval
 
 N_COLOURS = 10  # CSS variables --run-0 to --run-9
-_WIDTH = 290  # pixels, of which charts by run leave some to their names
-_LABEL = 110  # pixels of a run's name
+_WIDTH = 300  # pixels of a chart, of which what is left and right of its axis takes some
+_NAMES = 104  # pixels left of charts by run
+_NUMBERS = 40  # pixels left of others
+_RIGHT = 14  # pixels, for half of the last label
+_LABEL = 82  # pixels of a run's name as vl-convert measures them; the reader's font may be a fifth wider
 _N_BINS = 20
+_BAND = 38  # pixels of a run's histogram
+_FILLED = 0.9  # of them for the longest bar
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONFIG = {
     "background": None,
@@ -64,10 +69,15 @@ def means_chart(metric: str, means: Mapping[str, MeanInterval], places: Mapping[
     ]
     y = alt.Y("run:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False))
     base = alt.Chart(_data(rows)).encode(y=y, color=alt.Color("colour:N", scale=None), description="what:N")
-    x = alt.X("low:Q", title=None, scale=alt.Scale(zero=False, nice=True, padding=8), axis=alt.Axis(tickCount=4))
+    x = alt.X(
+        "low:Q",
+        title=None,
+        scale=alt.Scale(zero=False, nice=True, padding=8),
+        axis=alt.Axis(tickCount=4, labelOverlap=True, labelSeparation=10),
+    )
     interval = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
     point = base.mark_point(filled=True, size=70, opacity=1).encode(x="mean:Q")
-    return _svg(alt.layer(interval, point, width=_WIDTH - _LABEL, height=alt.Step(26)))
+    return _svg(alt.layer(interval, point, width=_WIDTH - _NAMES - _RIGHT, height=alt.Step(26)), _NAMES)
 
 
 def distribution_chart(metric: str, columns: Mapping[str, FloatArray], places: Mapping[str, int]) -> str:
@@ -78,23 +88,25 @@ def distribution_chart(metric: str, columns: Mapping[str, FloatArray], places: M
     low, high = min(0.0, float(everything.min())), float(everything.max())
     high = 1.0 if low >= 0 and high <= 1 else high
     edges = np.linspace(low, high if high > low else low + 1, _N_BINS + 1)
+    counts = {name: np.histogram(values, edges)[0] for name, values in columns.items()}
+    most = max(int(count.max()) for count in counts.values())
     rows = [
         {
             **_of_run(name, places),
             "from": start,
             "to": end,
-            "queries": count,
+            "bottom": row + 1,
+            "top": row + 1 - _FILLED * count / most,
             "what": f"{name}: {count} queries with {metric} from {start:.2f} to {end:.2f}",
         }
-        for name, values in columns.items()
-        for count, start, end in zip(
-            np.histogram(values, edges)[0].tolist(), edges.tolist(), edges[1:].tolist(), strict=False
-        )
+        for row, name in enumerate(columns)
+        for count, start, end in zip(counts[name].tolist(), edges.tolist(), edges[1:].tolist(), strict=False)
         if count
     ]
-    height = 34
-    chart = (
-        alt.Chart(_data(rows), width=_WIDTH - _LABEL, height=height)
+    names = [{"run": name, "middle": row + 1 - _FILLED / 2} for row, name in enumerate(columns)]
+    scale = alt.Scale(domain=[0, len(columns)], reverse=True, nice=False)
+    bars = (
+        alt.Chart(_data(rows))
         .mark_bar(binSpacing=0.5)
         .encode(
             x=alt.X(
@@ -105,21 +117,19 @@ def distribution_chart(metric: str, columns: Mapping[str, FloatArray], places: M
                 axis=alt.Axis(tickCount=4),
             ),
             x2="to:Q",
-            y=alt.Y("queries:Q", title=None, axis=None),
+            y=alt.Y("bottom:Q", scale=scale, axis=None),
+            y2="top:Q",
             color=alt.Color("colour:N", scale=None),
             description="what:N",
-            row=alt.Row(
-                "run:N",
-                sort=alt.EncodingSortField("place", op="min"),
-                title=None,
-                spacing=4,
-                header=alt.Header(
-                    labelAngle=0, labelAlign="left", labelColor="currentColor", labelLimit=_LABEL, labelFontSize=11
-                ),
-            ),
         )
     )
-    return _svg(chart)
+    # not a facet, whose headers stand where vl-convert's font would have them end
+    labels = (
+        alt.Chart(_data(names))
+        .mark_text(align="right", baseline="middle", fontSize=11, color="currentColor", limit=_LABEL)
+        .encode(x=alt.value(-5), y=alt.Y("middle:Q", scale=scale, axis=None), text="run:N", description="run:N")
+    )
+    return _svg(alt.layer(bars, labels, width=_WIDTH - _NAMES - _RIGHT, height=_BAND * len(columns)), _NAMES)
 
 
 def cutoffs_chart(
@@ -134,7 +144,7 @@ def cutoffs_chart(
         for cutoff, value in zip(cutoffs, values, strict=True)
         if not np.isnan(value)
     ]
-    base = alt.Chart(_data(rows), width=_WIDTH, height=150).encode(
+    base = alt.Chart(_data(rows), width=_WIDTH - _NUMBERS - _RIGHT, height=150).encode(
         x=alt.X(
             "cutoff:Q",
             title="cutoff",
@@ -145,7 +155,7 @@ def cutoffs_chart(
         color=alt.Color("colour:N", scale=None),
     )
     points = base.mark_point(filled=True, size=40, opacity=1).encode(description="what:N")
-    return _svg(alt.layer(base.mark_line(strokeWidth=2), points))
+    return _svg(alt.layer(base.mark_line(strokeWidth=2), points), _NUMBERS)
 
 
 def _data(rows: list[dict[str, Any]]) -> Any:
@@ -163,10 +173,18 @@ def without_surrogates(text: str) -> str:
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _svg(chart: Any) -> str:
-    """The chart as an SVG element whose size the page's style decides."""
+def _svg(chart: Any, left: int) -> str:
+    """The chart as an SVG element whose size the page's style decides, with its axis at `left` in a width of _WIDTH.
+
+    vl-convert makes room for labels as wide as they are in its own fonts, which cuts them off in others.
+    """
     from vl_convert import vegalite_to_svg
 
     specification = json.dumps(chart.to_dict() | {"config": _CONFIG}, ensure_ascii=False)
     svg = vegalite_to_svg(without_surrogates(specification))
-    return re.sub(r"^.*?(<svg\b)", r"\1", svg, count=1, flags=re.DOTALL)
+    opening = re.search(r'<svg\b[^>]*? height="([\d.]+)"[^>]*>(?=<g[^>]* transform="translate\(([\d.]+),)', svg)
+    if opening is None:
+        raise RuntimeError("this version of vl-convert-python writes SVG of another shape; take the tested one")
+    height, axis = opening.groups()
+    view = f"{float(axis) - left:g} 0 {_WIDTH} {height}"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" class="marks" viewBox="{view}">{svg[opening.end() :]}'

@@ -89,7 +89,7 @@ function columns() {
 
 function drawHead() {
   const cells = columns().map(([key, name, number]) => {
-    const button = element("button", { type: "button" }, name);
+    const button = element("button", { type: "button", class: "name" }, name);
     const cell = element("th", { scope: "col", class: number ? "number" : "" }, button);
     const active = state.key === key || (state.key === "mean" && data.runs.length === 1 && key === "run0");
     if (active) cell.setAttribute("aria-sort", state.direction > 0 ? "ascending" : "descending");

@@ -28,9 +28,8 @@ from metrics_core.evaluation import pack
 from metrics_core.markup import Cell
 from metrics_core.policies import Policies
 from metrics_core.report.charts import without_surrogates
-from metrics_core.report.rankings import Rankings, judgements, ranking
+from metrics_core.report.rankings import Documents, Judgements, Rankings
 from metrics_core.report.texts import Texts, texts_of
-from metrics_core.trec import Qrels
 
 _DETAILED = 50  # hardest queries, and as many of the largest regressions, whose ranked lists are shown
 _DEPTH = 10  # documents of a ranked list that are shown
@@ -53,6 +52,8 @@ def write_report(
     rankings: Mapping[str, Any] | None = None,
     queries: Texts | None = None,
     documents: Texts | None = None,
+    key: str | None = None,
+    document_comparison_field: str = "content",
     title: str = "Evaluation",
 ) -> None:
     """Writes a page about some runs: one HTML file that opens anywhere, without a network.
@@ -65,10 +66,15 @@ def write_report(
         path: of the file, which is overwritten.
         runs: as for `compare`; one run will do.
         comparison: what `compare` gave for these runs: significance, and the baseline.
-        qrels: {query: {document: grade}}, Qrels or a path; with rankings: metrics by cutoff, and the judged share.
-        rankings: {run: {query: {document: score}} or {query: [document, ...]}, a Run or a path}, by the runs' names.
-        queries: {query: text}, or the path of a file of JSON lines or of ids, tabs and texts.
-        documents: {document: text}, or a path.
+        qrels: the judgements, as for `evaluate`, integer arrays excepted; with rankings: metrics by cutoff, and the
+            judged share.
+        rankings: {run: its rankings}, by the runs' names, as for `evaluate`, integer arrays excepted. Lists of
+            documents belong to the runs' queries by their place.
+        queries: {query: text}, or the path of a file of JSON lines or of ids, tabs and texts. None: of
+            EvaluationRunResults their first input column of strings.
+        documents: {document: text}, or a path. None: of lists of documents their contents.
+        key: as for `compare`, which without a comparison says what joins EvaluationRunResults.
+        document_comparison_field: as for `evaluate`, of lists of documents.
         title: of the page.
 
     Raises:
@@ -79,7 +85,15 @@ def write_report(
         OSError: a file cannot be read or written.
     """
     _check_installed()
-    page = _Page.of(runs, comparison, qrels, rankings, queries, documents, str(title))
+    aligned = align(runs, key=key) if comparison is None else _compared(comparison, runs)
+    lists = Documents(document_comparison_field, {query: row for row, query in enumerate(aligned.query_ids)})
+    judged = None if qrels is None else Judgements.of(qrels, next(iter(aligned.policies.values()), None), lists)
+    shown = {
+        aligned.named(name): Rankings.of(name, run, aligned.policies.get(name), lists)
+        for name, run in (rankings or {}).items()
+    }
+    texts = aligned.texts or None if queries is None else queries
+    page = _Page(aligned, comparison, judged, shown, texts, documents, str(title))
     Path(path).write_bytes(_rendered(page.context()).encode("utf-8"))
 
 
@@ -92,43 +106,30 @@ def _check_installed() -> None:
         raise ImportError(f"write_report needs {error.name}: pip install 'metrics-core[report]'") from error
 
 
+def _compared(comparison: Comparison, runs: RunsLike) -> AlignedRuns:
+    """The runs of a comparison, if it is of these."""
+    given = list(runs) if isinstance(runs, Mapping) else [getattr(run, "run_name", None) for run in runs]
+    if set(given) != set(comparison.names):
+        raise InputError(f"comparison is of {', '.join(comparison.names)}, and runs are {', '.join(map(str, given))}")
+    return comparison.runs
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Page:
     runs: AlignedRuns
     comparison: Comparison | None
-    baseline: str | None
-    qrels: Any
+    qrels: Judgements | None
     rankings: Mapping[str, Rankings]
     queries: Texts | None
     documents: Texts | None
     title: str
 
-    @classmethod
-    def of(
-        cls,
-        runs: RunsLike,
-        comparison: Comparison | None,
-        qrels: Any,
-        rankings: Mapping[str, Any] | None,
-        queries: Texts | None,
-        documents: Texts | None,
-        title: str,
-    ) -> _Page:
-        aligned = comparison.runs if comparison is not None else align(runs)
-        if comparison is not None:
-            given = list(runs) if isinstance(runs, Mapping) else [getattr(run, "run_name", None) for run in runs]
-            if set(given) != set(aligned.names):
-                raise InputError(
-                    f"comparison is of {', '.join(aligned.names)}, and runs are {', '.join(map(str, given))}"
-                )
-        baseline = None
-        if len(aligned.names) > 1:
-            baseline = aligned.names[0] if comparison is None or comparison.baseline is None else comparison.baseline
-        shown = {}
-        for name, run in (rankings or {}).items():
-            shown[aligned.named(name)] = Rankings(ranking(name, run), aligned.policies.get(name))
-        judged = None if qrels is None else judgements(qrels, next(iter(aligned.policies.values()), None))
-        return cls(aligned, comparison, baseline, judged, shown, queries, documents, title)
+    @property
+    def baseline(self) -> str | None:
+        """The run whose regressions are shown; None: there is only one."""
+        if len(self.runs.names) < 2:
+            return None
+        return self.runs.names[0] if self.comparison is None else self.comparison.baseline or self.runs.names[0]
 
     def context(self) -> dict[str, Any]:
         """What the template shows."""
@@ -151,6 +152,7 @@ class _Page:
             "policies": self._policies(absent),
             "versions": _versions(),
             "island": island,
+            "texts": bool(self.runs.texts),
             "n_detailed": len(detailed) if self.rankings or self.qrels is not None else 0,
             "depth": _DEPTH,
             "absent": absent,
@@ -210,7 +212,11 @@ class _Page:
             return []
         from metrics_core.report import charts
 
-        batches = {name: pack(self.qrels, each.run, policies=each.policies) for name, each in self.rankings.items()}
+        field = self.qrels.documents.field
+        batches = {
+            name: pack(self.qrels.data, each.data, policies=each.policies, document_comparison_field=field)
+            for name, each in self.rankings.items()
+        }
         longest = max(int(block.n_retrieved.max(initial=1)) for batch in batches.values() for block in batch.blocks)
         cutoffs = [cutoff for cutoff in _CUTOFFS if cutoff <= longest] or [1]
         colours = {name: self.runs.names.index(name) for name in batches}
@@ -241,7 +247,10 @@ class _Page:
             {
                 "run": name,
                 "metric": metric,
-                "rows": [(str(query), reason) for query, reason in list(reasons.items())[:_FAILED_ROWS]],
+                "rows": [
+                    (str(query), self.runs.texts.get(query), reason)
+                    for query, reason in list(reasons.items())[:_FAILED_ROWS]
+                ],
                 "more": max(0, len(reasons) - _FAILED_ROWS),
             }
             for name, by_metric in self.runs.failures.items()
@@ -306,33 +315,40 @@ class _Page:
             absent["Ranked lists"] = "no rankings are given"
         if self.qrels is None:
             absent["Grades and relevant documents"] = "no qrels are given"
-        if self.documents is None:
-            absent["Texts of documents"] = "no documents are given"
         if not self.rankings and self.qrels is None:
+            absent["Texts of documents"] = "no documents are given"
             return None
-        judged = self.qrels.nested() if isinstance(self.qrels, Qrels) else self.qrels or {}
-        wanted: dict[Any, None] = {}
+        wanted: dict[Any, str | None] = {}  # with the texts that came along
         shown = []
         for query in queries:
-            grades = dict(judged.get(query, {}))
-            best = sorted((each for each in grades if grades[each] > 0), key=lambda each: -grades[each])
+            judged = [] if self.qrels is None else self.qrels.judged(query)
+            grades = {each.document: each.grade for each in judged}
+            relevant = sorted((each for each in judged if each.grade > 0), key=lambda each: -each.grade)
             tops = {name: each.top(query, _DEPTH) for name, each in self.rankings.items()}
-            wanted |= dict.fromkeys([*best[:_RELEVANT], *(document for top in tops.values() for document, _ in top)])
+            retrieved = [each for top in tops.values() for each in top]
+            wanted |= {each.document: each.text for each in relevant[:_RELEVANT]}
+            wanted |= {each.document: each.text for each in retrieved}
             shown.append(
                 {
-                    "n_relevant": len(best),
-                    "relevant": [(str(document), grades[document]) for document in best[:_RELEVANT]],
+                    "n_relevant": len(relevant),
+                    "relevant": [(_shortened(each.document), each.grade) for each in relevant[:_RELEVANT]],
                     "rankings": [
                         (
                             self.runs.names.index(name),
-                            [(str(document), grades.get(document), score) for document, score in top],
+                            [(_shortened(each.document), grades.get(each.document), each.score) for each in top],
                         )
                         for name, top in tops.items()
                     ],
                 }
             )
-        texts = {} if self.documents is None else texts_of(self.documents, wanted, "documents")
-        return {"queries": shown, "documents": {str(each): _shortened(text) for each, text in texts.items()}}
+        texts = {each: text for each, text in wanted.items() if text is not None}
+        if self.documents is not None:
+            texts |= texts_of(self.documents, wanted, "documents")
+        elif not texts and not any(
+            isinstance(each.data, list) for each in (self.qrels, *self.rankings.values()) if each
+        ):
+            absent["Texts of documents"] = "no documents are given"
+        return {"queries": shown, "documents": {_shortened(each): _shortened(text) for each, text in texts.items()}}
 
 
 def _scored(values: FloatArray) -> FloatArray:
@@ -351,7 +367,8 @@ def _table(columns: Mapping[str, Sequence[Cell]]) -> dict[str, Any]:
     }
 
 
-def _shortened(text: str) -> str:
+def _shortened(value: object) -> str:
+    text = str(value)
     return text if len(text) <= _TEXT else f"{text[: _TEXT - 1]}…"
 
 

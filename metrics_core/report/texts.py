@@ -37,8 +37,8 @@ def texts_of(source: Texts, wanted: Collection[Any], name: str) -> dict[Any, str
     if isinstance(source, Mapping):
         found = {each: source[each] for each in wanted if each in source}
     elif isinstance(source, (str, os.PathLike)):
-        sought = set(wanted)
-        found = {each: text for each, text in _read(Path(source)) if each in sought}
+        sought = {str(each): each for each in wanted}  # ids of other inputs may be integers
+        found = {sought[each]: text for each, text in _read(Path(source)) if each in sought}
     else:
         raise InputError(f"{name} must be {{id: text}} or the path of a file, got {source!r:.80}")
     for each, text in found.items():

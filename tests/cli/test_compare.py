@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from types import SimpleNamespace
 
 import pytest
 
 from metrics_core import Policies, compare, evaluate
+from metrics_core.cli.gate import Condition
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -77,6 +80,25 @@ def test_table(cli):
     assert "first.run lacks query q10: scored as empty rankings (missing=zero)" in out
 
 
+@pytest.mark.parametrize(
+    ("width", "left_out"),
+    [
+        (120, []),
+        (92, ["p"]),
+        (80, ["p", "d_z", "p perm."]),
+        (70, ["p", "d_z", "p perm.", "n", "w/t/l"]),
+    ],
+)
+def test_a_table_without_room_leaves_columns_out_and_says_so(cli, monkeypatch, width, left_out):
+    monkeypatch.setenv("COLUMNS", str(width))
+    out = cli(*PAIR, "-m", "RR", "--format", "table").out
+    header = next(line for line in out.splitlines() if "against" in line)
+    every = ["run", "against", "difference", "95% interval", "d_z", "w/t/l", "p", "p adj.", "p perm.", "n"]
+    assert re.split(r"\s{2,}", header.strip()) == [name for name in every if name not in left_out]
+    assert any("-0.3333" in line and line.lstrip().startswith("first.") for line in out.splitlines())
+    assert (f"No room for {', '.join(left_out)}:" in " ".join(out.split())) == bool(left_out)
+
+
 class TestGate:
     BASELINE = ("-m", "RR", "--baseline", "second.run")
 
@@ -94,6 +116,12 @@ class TestGate:
     def test_one_that_does_not_passes(self, cli, condition):
         result = cli(*PAIR, *self.BASELINE, "--fail-if", condition)
         assert (result.code, result.err) == (0, "")
+
+    def test_rounding_fails_no_job(self):
+        difference = SimpleNamespace(difference=0.48 - 0.5)
+        assert difference.difference < -0.02
+        assert not Condition("P@10", "<", -0.02).holds(difference)
+        assert Condition("P@10", "<=", -0.02).holds(difference)
 
     def test_any_of_several(self, cli):
         result = cli(*PAIR, *self.BASELINE, "--fail-if", "RR > 0", "--fail-if", "RR < 0")

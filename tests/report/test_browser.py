@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 
 QUERIES = 10_000
-READY = "document.documentElement.dataset.ready === 'yes'"
+READY = "document.documentElement.dataset.ready === 'yes' && charts.every(chart => chart.points.length > 0)"
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +180,33 @@ def test_hovering_over_a_chart_names_the_query(page):
     assert page.is_hidden("#tip")
 
 
+@pytest.mark.parametrize("width", [360, 1200])
+def test_names_of_runs_are_whole_beside_their_marks_and_leave_room_for_scores(opened, tmp_path, width):
+    names = ["bm25", "hybrid.run", "a-retriever-with-a-name-" * 6]
+    runs = {name: {query: (query + place) % 7 / 7 for query in range(20)} for place, name in enumerate(names)}
+    write_report(tmp_path / "names.html", runs, comparison=compare(runs, n_resamples=10))
+    page = opened(tmp_path / "names.html", viewport={"width": width, "height": 740})
+    boxes = """selector => Array.from(document.querySelectorAll(selector), each => {
+        const box = each.getBoundingClientRect();
+        return [each.textContent, box.left, box.right];
+    })"""
+    for chart in ("svg:nth-of-type(1)", "svg:nth-of-type(2)"):
+        ((_, left, _),) = page.evaluate(boxes, f"figure {chart}")
+        marks = page.evaluate(boxes, f"figure {chart} :is(.mark-rule, .mark-rect)[role=graphics-object] > *")
+        texts = [each for each in page.evaluate(boxes, f"figure {chart} text") if each[0][0].isalpha()]
+        assert [text[:10] for text, _, _ in texts] == [name[:10] for name in names]
+        for _, begins, ends in texts:
+            assert left <= begins < ends <= min(begin for _, begin, _ in marks) + 1
+    for table in ("#means", "#queries"):
+        _, left, _ = page.evaluate(boxes, f"{table} thead th.number")[0]
+        assert left < width
+        if width > 1000:  # nothing has to be scrolled to
+            assert (
+                page.evaluate(f"(box => box.scrollWidth - box.clientWidth)(document.querySelector('{table} .scroll'))")
+                == 0
+            )
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_phones_and_dark_mode(opened, report, scheme):
     page = opened(report, viewport={"width": 360, "height": 740}, color_scheme=scheme)
@@ -246,36 +272,35 @@ def large(tmp_path_factory):
 
 
 def test_ten_thousand_queries(large, opened):
+    """In CPU time of all threads of the page's process, which is the same however busy the machine is."""
     assert large.stat().st_size < 5e6
-    seconds = []
-    for _ in range(3):  # the best of three: the machine may have other work
-        start = time.perf_counter()
-        page = opened(large)
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 2
+    page = opened(large)
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def seconds():
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return next(each["value"] for each in metrics if each["name"] == "ProcessTime")
+
+    assert 0 < seconds() < 2
 
     def milliseconds(action):
         """From the action until the next frame is drawn."""
-        return min(
-            page.evaluate(
-                f"""new Promise(done => {{
-                    const start = performance.now();
-                    {action};
-                    requestAnimationFrame(() => setTimeout(() => done(performance.now() - start)));
-                }})"""
-            )
-            for _ in range(3)
+        start = seconds()
+        page.evaluate(
+            f"""new Promise(done => {{
+                {action};
+                requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)));
+            }})"""
         )
+        return 1000 * (seconds() - start)
 
     header = "document.querySelectorAll('#scores thead button')[{}].click()"
     for column in range(page.locator("#scores thead th").count()):
-        assert milliseconds(header.format(column)) < 200
+        for _ in ("ascending", "descending"):
+            assert milliseconds(header.format(column)) < 200
     typed = "const box = document.getElementById('filter'); box.value = '{}'; box.dispatchEvent(new Event('input'))"
     for text in ("q1", "why", "nothing", ""):
         assert milliseconds(typed.format(text)) < 200
-    assert (
-        milliseconds(
-            "const box = document.getElementById('metric'); box.value = 1; box.dispatchEvent(new Event('change'))"
-        )
-        < 500
-    )
+    metric = "const box = document.getElementById('metric'); box.value = 1; box.dispatchEvent(new Event('change'))"
+    assert milliseconds(metric) < 500

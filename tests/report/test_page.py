@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
 import subprocess
@@ -11,10 +12,12 @@ from html.parser import HTMLParser
 from math import log2
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
 from metrics_core import (
+    Document,
     FileFormatError,
     InputError,
     Policies,
@@ -178,12 +181,96 @@ def test_judges_have_coverage_and_reasons(write):
 
     page = write([result("one", [None, "refusal", None, None]), result("two", [None] * 4)])
     assert "coverage" in page.ids
-    assert "one, faithfulness: 1 failed rows" in page.text
+    assert "one, faithfulness: 1 failed row" in page.text
     assert "refusal: <b>refused</b>" in page.text
     assert re.search(r"one\s*faithfulness\s*3\s*4", page.text)
     assert re.search(r"two\s*faithfulness\s*4\s*4", page.text)
     assert "Policies: no run is Scores" in page.text
     assert "No row failed" in write([result("two", [None] * 4)]).text
+
+
+def test_rows_of_results_have_the_texts_of_their_inputs(write):
+    def result(name, order):
+        questions = [f"Who is {letter}?" for letter in order]
+        outcome = {"individual_scores": [0.5, None, 1], "reason": [None, "refusal", None]}
+        inputs = {"id": list(order), "contexts": [["c"]] * 3, "question": questions}
+        return SimpleNamespace(run_name=name, inputs=inputs, results={"faithfulness": outcome})
+
+    page = write([result("one", "abc"), result("two", "cba")], key="id")
+    assert page.island["ids"] == ["a", "b", "c"]
+    assert page.island["texts"] == ["Who is a?", "Who is b?", "Who is c?"]
+    assert re.search(r"b\s*Who is b\?\s*refusal", page.text)
+    assert "Texts of queries" not in page.text
+    runs = [result("one", "abc")]
+    assert write(runs).island["texts"] == ["a", "b", "c"]  # the first column of strings
+    assert write(runs, queries={0: "given"}).island["texts"] == ["given", "", ""]
+
+
+class TestLists:
+    """Rankings and judgements as lists of documents, as the evaluators take them."""
+
+    TRUTH: ClassVar = [
+        [Document(content="yes", score=2.0, meta={"url": "/y"}), Document(content=None)],
+        [Document(content="maybe", meta={"url": "/m"}, score=1.0)],
+    ]
+    FOUND: ClassVar = [
+        [Document(content="no", score=0.9, meta={"url": "/n"}), Document(content="yes", meta={"url": "/y"}, score=0.8)],
+        [],
+    ]
+
+    def test_documents_are_their_contents(self, write):
+        scores = evaluate([[self.TRUTH[0][0]], self.TRUTH[1]], self.FOUND, ["nDCG", "AP"], query_ids=["q", "r"])
+        page = write({"run": scores}, qrels=[[self.TRUTH[0][0]], self.TRUTH[1]], rankings={"run": self.FOUND})
+        assert page.island["details"] == {
+            "0": {"n_relevant": 1, "relevant": [["yes", 2]], "rankings": [[0, [["no", None, 0.9], ["yes", 2, 0.8]]]]},
+            "1": {"n_relevant": 1, "relevant": [["maybe", 1]], "rankings": [[0, []]]},
+        }
+        assert f"nDCG@2 {1 / log2(3) / 2:.4f}" in page.html
+        assert "Texts of documents" not in page.text
+
+    def test_or_what_they_are_compared_by_with_their_contents(self, write):
+        field = "meta.url"
+        truth = [[self.TRUTH[0][0]], self.TRUTH[1]]
+        scores = evaluate(truth, self.FOUND, "AP", document_comparison_field=field)
+        page = write({"run": scores}, qrels=truth, rankings={"run": self.FOUND}, document_comparison_field=field)
+        assert page.island["details"]["0"]["relevant"] == [["/y", 2]]
+        assert page.island["documents"] == {"/y": "yes", "/n": "no", "/m": "maybe"}
+
+    def test_what_matches_nothing_is_not_judged(self, write):
+        scores = evaluate([[Document(content=None)], self.TRUTH[1]], self.FOUND, "AP")
+        page = write({"run": scores}, qrels=[[Document(content=None)], self.TRUTH[1]])
+        assert page.island["details"]["0"]["n_relevant"] == 0
+
+    def test_as_many_as_queries(self, write):
+        scores = evaluate([self.TRUTH[1]] * 2, self.FOUND, "AP")
+        with pytest.raises(
+            InputError, match=r"rankings\['run'\] has 1 lists of documents, and the runs have 2 queries"
+        ):
+            write({"run": scores}, rankings={"run": self.FOUND[:1]})
+        with pytest.raises(InputError, match="qrels has 3 lists of documents"):
+            write({"run": scores}, qrels=[[]] * 3)
+
+
+def test_long_tables(write):
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed; the extra arrow brings it")
+    qrels = pa.table({"query_id": [1, 1, 2], "doc_id": [10, 11, 20], "relevance": [1, 2, 1]})
+    run = pa.table({"query_id": [1, 1], "doc_id": [12, 11], "score": [0.5, 0.25]})
+    page = write({"run": evaluate(qrels, run, "AP")}, qrels=qrels, rankings={"run": run})
+    assert page.island["details"]["0"]["rankings"] == [[0, [["12", None, 0.5], ["11", 2, 0.25]]]]
+    assert page.island["details"]["0"]["relevant"] == [["11", 2], ["10", 1]]
+    assert f"R@2 {(1 / 2 + 0) / 2:.4f}" in page.html
+
+
+def test_order_is_that_of_the_scored_ranking(write):
+    qrels, run = {"q": {"b": 1}}, {"q": {"a": 0.1 + 1e-12, "b": 0.1, "q": 0.9}}
+    for policies, order in (
+        (Policies(), ["q", "a", "b"]),
+        (Policies(score_dtype="float32"), ["q", "b", "a"]),
+        (Policies(score_dtype="float32", ties="input", drop_identical_ids=True), ["a", "b"]),
+    ):
+        page = write({"run": evaluate(qrels, run, "AP", policies=policies)}, rankings={"run": run})
+        ((_, shown),) = page.island["details"]["0"]["rankings"]
+        assert [document for document, _, _ in shown] == order
 
 
 def test_queries_without_scores(write):
@@ -267,6 +354,27 @@ class TestFiles:
         assert main(["report", "qrels.txt", "bm25.run", "-o", "page.html"]) == 0
         assert Page(folder / "page.html").island["runs"] == ["bm25.run"]
 
+    def test_what_can_be_read_only_once(self, folder, monkeypatch):
+        options = ["dense.run", "-m", "AP", "-o", "page.html"]
+        assert main(["report", "qrels.txt", "bm25.run", *options]) == 0
+        expected = Page(folder / "page.html").island
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(Path("bm25.run").read_bytes())))
+        assert main(["report", "qrels.txt", "-", *options]) == 0
+        assert Page(folder / "page.html").island == expected | {"runs": ["stdin", "dense.run"]}
+
+    def test_tables(self, folder):
+        pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed; the extra arrow brings it")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        columns = {"query_id": [1, 2], "doc_id": ["a", "b"]}
+        parquet.write_table(pa.table(columns | {"relevance": [1, 1]}), "qrels.parquet")
+        parquet.write_table(pa.table(columns | {"score": [0.5, 0.25]}), "run.parquet")
+        Path("texts.tsv").write_text("1\tthe first\n")
+        command = ["report", "qrels.parquet", "run.parquet", "-m", "AP", "-o", "page.html", "--queries", "texts.tsv"]
+        assert main(command) == 0
+        page = Page(folder / "page.html")
+        assert page.island["texts"] == ["the first", ""]
+        assert page.island["details"]["0"]["rankings"] == [[0, [["a", 1, 0.5]]]]
+
     def test_paths_and_what_was_read_of_them_give_the_same(self, folder, write):
         scores = {"bm25": evaluate("qrels.txt", "bm25.run", "AP")}
         page = write(scores, qrels="qrels.txt", rankings={"bm25": "bm25.run"})
@@ -277,7 +385,7 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (("qrels.txt", "-", "-o", "page.html"), "report reads its files twice"),
+            (("-", "-", "-o", "page.html"), "only one of the files can be standard input"),
             (("qrels.txt", "bm25.run"), "missing option '-o'"),
             (
                 ("qrels.txt", "bm25.run", "-o", "page.html", "--baseline", "bm25.run"),
@@ -311,9 +419,12 @@ class TestFiles:
         ({"rankings": {"bm52": {}}}, "no run is named 'bm52'; there are 'bm25', "),
         (
             {"rankings": {"bm25": [["a"]]}},
-            "rankings['bm25'] must be {query: {document: score}}, {query: [document]}, a Run or a path",
+            "rankings['bm25'] must be {query: {document: score}}, {query: [document]}, a Run, a path, a long table",
         ),
-        ({"qrels": [["a"]]}, "qrels must be {query: {document: grade}}, Qrels or a path, got [['a']]"),
+        (
+            {"qrels": [["a"]]},
+            "qrels must be {query: {document: grade}}, Qrels, a path, a long table or lists of documents, got [['a']]",
+        ),
         ({"queries": ["a"]}, "queries must be {id: text} or the path of a file, got ['a']"),
         ({"queries": {"q1": 7}}, "queries: the text of 'q1' must be a string, got 7"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import product
 from math import inf, sqrt
 
@@ -81,6 +82,15 @@ class TestSignFlips:
         )
         assert sign_flip_test(differences).p[0] == pytest.approx(expected.pvalue, abs=1e-15)
 
+    def test_exact_tests_take_memory_for_few_of_the_combinations(self):
+        differences = np.arange(1.0, 21)  # 2^20 combinations: 8 MB of sums, 168 MB with their signs
+        tracemalloc.start()
+        p = sign_flip_test(differences, n_resamples=2**20).p[0]
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert p == 2 / 2**20
+        assert peak < 4e6
+
     def test_many_queries_are_within_the_error_of_resampling_of_scipys(self):
         differences = sampled(80, shift=0.15)[:, 0]
         expected = stats.permutation_test(
@@ -127,6 +137,12 @@ class TestWilcoxon:
         for column, (statistic, p) in enumerate(zip(*wilcoxon_test(differences), strict=True)):
             expected = stats.wilcoxon(differences[:, column])
             assert (statistic, p) == (expected.statistic, pytest.approx(expected.pvalue))
+
+    def test_differences_that_are_equal_but_for_rounding_share_a_rank(self):
+        # P@10: in floats 0.3 - 0.2 < 0.2 - 0.1 < 0.4 - 0.3, and all are a tenth
+        first, second = np.array([3, 2, 4, 1, 4, 2, 5, 3]), np.array([2, 1, 3, 2, 0, 5, 3, 2])
+        expected = stats.wilcoxon(first - second)
+        assert wilcoxon_test(first / 10 - second / 10) == ([expected.statistic], [expected.pvalue])
 
     def test_no_differences(self):
         assert wilcoxon_test([0, 0, 0]) == ([0], [1])
