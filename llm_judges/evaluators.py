@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_origin
 
 from llm_judges import outputs as reading, prompt
+from llm_judges.calls import check_generator
 from llm_judges.failures import CallError, InterruptedRun, InvalidOutputError, RowError
-from llm_judges.generator import Reply, Request, check_generator
+from llm_judges.generator import Reply, Request
 from llm_judges.openai_chat import OpenAIChatGenerator
 from llm_judges.runner import Batch, Outcome, Run, RunOptions, run_in_thread
 from llm_judges.serialisation import generator_from_dict, type_from_text, type_to_text
@@ -79,7 +80,7 @@ class LLMEvaluator:
         progress_bar: shows rows, failures and tokens on standard error.
         raise_on_failure: raises a RowError for the first row that cannot be judged; else such rows are None.
         chat_generator: OpenAIChatGenerator, a chat generator of Haystack's, or any other with `run(messages)` or
-            `reply(request)`; several are a panel, all of whom judge each row. None: OpenAI's default model.
+            `async def reply(request)`; several are a panel, all of whom judge each row. None: OpenAI's default model.
         score: the output that becomes the row's score.
         **options: how the rows are run: see RunOptions.
 

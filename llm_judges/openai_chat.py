@@ -13,7 +13,7 @@ from logging import getLogger
 from typing import Any
 
 from llm_judges.failures import CallError, require, status_error
-from llm_judges.generator import REPLY_LIMITS, Call, Reply, Request
+from llm_judges.generator import REPLY_LIMITS, Call, ConnectedGenerator, Reply, Request
 from metrics_core.errors import InputError
 
 _logger = getLogger(__name__)
@@ -46,7 +46,7 @@ class EnvVar:
         return {"type": "env_var", "env_vars": [self.name], "strict": True}
 
 
-class OpenAIChatGenerator:
+class OpenAIChatGenerator(ConnectedGenerator):
     """Asks a server with OpenAI's chat completions: OpenAI itself, vLLM, Ollama, Azure, llama.cpp and others.
 
         OpenAIChatGenerator("gpt-5-mini")

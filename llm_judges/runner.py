@@ -12,8 +12,9 @@ from os import PathLike, fspath
 from typing import Any, TypeVar
 
 from llm_judges import prompt
+from llm_judges.calls import connect
 from llm_judges.failures import CallError, FatalError, InvalidOutputError, require
-from llm_judges.generator import Call, Message, Reply, Request, connect, reply_limit
+from llm_judges.generator import Call, Message, Reply, Request, reply_limit
 from llm_judges.store import Store, generator_identity, request_key
 from metrics_core.errors import InputError
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from llm_judges.generator import check_generator
+from llm_judges.calls import is_generator
 from metrics_core.errors import InputError
 
 
@@ -67,5 +67,6 @@ def generator_from_dict(data: Mapping[str, Any]) -> Any:
     found = getattr(sys.modules.get(module_name), class_name, None)
     if not isinstance(found, type):
         raise InputError(f"chat_generator is a {name!r}, which is not there; import its module before from_dict")
-    check_generator(found)
+    if not is_generator(found):
+        raise InputError(f"chat_generator is a {name!r}, which is no generator")
     return found.from_dict(dict(data)) if hasattr(found, "from_dict") else found(**data.get("init_parameters", {}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import json
 import logging
@@ -109,8 +110,33 @@ def test_the_dict_form_keeps_the_score_of_empty_answers():
     assert FaithfulnessEvaluator.from_dict(data).empty_score == 1.0
 
 
+class Starts:
+    """Has a `run`, a `reply` and a `connect`, none of which asks a language model."""
+
+    def __init__(self):
+        raise AssertionError("it must not be made")
+
+    def run(self):
+        pass
+
+    def connect(self, host):
+        pass
+
+    def reply(self, request):
+        pass
+
+
 @pytest.mark.parametrize(
-    "name", ["subprocess.Popen", "no.such.Thing", "llm_judges.no_such.Thing", "Popen", "llm_judges.EnvVar", None]
+    "name",
+    [
+        "subprocess.Popen",
+        "no.such.Thing",
+        "llm_judges.no_such.Thing",
+        "Popen",
+        "llm_judges.EnvVar",
+        f"{__name__}.Starts",
+        None,
+    ],
 )
 def test_a_dict_brings_in_no_other_classes(name):
     data = FaithfulnessEvaluator(chat_generator=ScriptedChatGenerator([])).to_dict()
@@ -127,9 +153,71 @@ def test_a_dict_brings_in_no_other_types(kind):
         LLMEvaluator.from_dict(data)
 
 
-def test_a_generator_that_is_none():
-    with pytest.raises(InputError, match=r"must have run\(messages\)"):
-        FaithfulnessEvaluator(chat_generator="gpt")
+class Shaped:
+    """In Haystack's shape, with attributes of other names that mean something else there."""
+
+    reply = "a canned one"
+
+    def run(self, messages, **more):
+        return {"replies": [Message()]}
+
+    def connect(self):
+        raise AssertionError("this is not asked")
+
+
+class Answering(Shaped):
+    async def reply(self, text):
+        raise AssertionError("this is not asked")
+
+
+class AsyncShaped(Answering):
+    run = None
+
+    async def run_async(self, messages):
+        return {"replies": [Message()]}
+
+
+class RunsOtherwise:
+    """Our own protocol, and a `run` of another purpose."""
+
+    async def reply(self, request):
+        return Reply('{"ok": 1}')
+
+    def run(self, port=80):
+        raise AssertionError("this is not asked")
+
+
+class Decorated:
+    @functools.wraps(RunsOtherwise.reply)
+    def reply(self, request):
+        return RunsOtherwise.reply(self, request)
+
+
+@pytest.mark.parametrize("cls", [Shaped, Answering, AsyncShaped, RunsOtherwise, Decorated])
+def test_a_generator_is_asked_by_its_protocol_whatever_else_it_has(cls):
+    evaluator = llm(chat_generator=cls(), raise_on_failure=True)
+    assert evaluator.run(texts=["t"])["results"] == [{"ok": 1}]
+    assert asyncio.run(evaluator.run_async(texts=["t"]))["results"] == [{"ok": 1}]
+
+
+class Blocking:
+    def reply(self, request):
+        return Reply('{"ok": 1}')
+
+
+@pytest.mark.parametrize(
+    ("generator", "given"),
+    [
+        ("gpt", "got str"),
+        (Shaped, "got the class Shaped"),
+        (Blocking(), "got Blocking"),
+        (threading.Thread(), "got Thread"),
+        (object(), "got object"),
+    ],
+)
+def test_what_is_no_generator(generator, given):
+    with pytest.raises(InputError, match=rf"must have run\(messages\), .* an asynchronous reply\(request\), {given}"):
+        FaithfulnessEvaluator(chat_generator=generator)
 
 
 @pytest.mark.parametrize(
