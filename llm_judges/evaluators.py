@@ -354,7 +354,6 @@ class LLMEvaluator:
     def _batch(self, inputs: Mapping[str, Any]) -> Batch:
         self.validate_input_parameters(dict(self.inputs), inputs)
         names = [name for name, _ in self.inputs]
-        outputs = reading.outputs_of(self.outputs)
         for name in names:
             for value in inputs[name]:
                 prompt.render(value)  # refused before anything is paid for
@@ -363,7 +362,7 @@ class LLMEvaluator:
             return prompt.fill(self._preamble, {name: prompt.render(inputs[name][row]) for name in names})
 
         def read(text: str) -> tuple[dict[str, Any], float | None]:
-            return self._read(outputs.read(reading.json_object(text)))
+            return self._read(self._outputs.read(reading.json_object(text)))
 
         n_rows = len(inputs[names[0]]) if names else 0
         return Batch(n_rows, prompt_of, read, self._generators, self._outputs.schema)
@@ -573,6 +572,8 @@ class FaithfulnessEvaluator(_AnswerJudge):
         **options: Any,
     ) -> None:
         super().__init__(examples, progress_bar, raise_on_failure, chat_generator, **options)
+        if not isinstance(empty_score, (int, float)):
+            raise InputError(f"empty_score must be a number, or NaN, got {empty_score!r}")
         self.empty_score = empty_score
 
     def _parameters(self) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class RunOptions:
         samples: how many replies are asked for each row and generator.
 
     Raises:
-        InputError: a number that is out of range.
+        InputError: a number that is out of range, or a store that is no path.
     """
 
     max_concurrency: int = 8
@@ -68,8 +68,11 @@ class RunOptions:
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
-        if self.timeout is not None and not self.timeout > 0:
+        if self.timeout is not None and not (isinstance(self.timeout, (int, float)) and self.timeout > 0):
             raise InputError(f"timeout must be a positive number of seconds, got {self.timeout!r}")
+        # sqlite takes an empty name, and would keep nothing beyond the run
+        if self.store is not None and not (isinstance(self.store, (str, PathLike)) and fspath(self.store)):
+            raise InputError(f"store must be the path of a file, got {self.store!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """Those that differ from their defaults, as plain values."""
