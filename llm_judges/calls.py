@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import copy_context
 from functools import partial
 from inspect import Parameter, iscoroutinefunction, signature, unwrap
 from typing import Any
 
 from llm_judges.failures import CallError, call_error
-from llm_judges.generator import Call, ConnectedGenerator, Message, Reply, Request
+from llm_judges.generator import Call, ConnectedGenerator, Message, Reply, Request, seed_of
 from metrics_core.errors import InputError
 
 
@@ -34,19 +35,19 @@ def is_generator(generator: Any) -> bool:
     kind = generator if isinstance(generator, type) else type(generator)
     return (
         issubclass(kind, ConnectedGenerator)
-        or _takes_messages(generator, "run")
-        or _takes_messages(generator, "run_async")
+        or _takes(generator, "run")
+        or _takes(generator, "run_async")
         or iscoroutinefunction(unwrap(getattr(generator, "reply", None)))
     )
 
 
-def _takes_messages(generator: Any, name: str) -> bool:
-    """Whether the method is there, and is Haystack's: there are other things to `run`."""
+def _takes(generator: Any, method: str, parameter: str = "messages") -> bool:
+    """Whether the method is there and takes that: there are other things to `run` than messages."""
     try:
-        parameters = signature(getattr(generator, name, None)).parameters
+        parameters = signature(getattr(generator, method, None)).parameters
     except (TypeError, ValueError):  # no function, or one that does not tell
         return False
-    return "messages" in parameters or any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+    return parameter in parameters or any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
 
 
 @asynccontextmanager
@@ -62,17 +63,17 @@ async def connect(generator: Any, max_concurrency: int, *, own_loop: bool) -> As
     """
     async with AsyncExitStack() as stack:
         call: Call
-        blocks = _takes_messages(generator, "run")
+        blocks = _takes(generator, "run")
         if isinstance(generator, ConnectedGenerator):
             call = await stack.enter_async_context(generator.connect())
-        elif _takes_messages(generator, "run_async") and not (own_loop and blocks):
-            call = _haystack_call(generator.run_async, generator)
+        elif _takes(generator, "run_async") and not (own_loop and blocks):
+            call = _haystack_call(generator.run_async, generator, _takes(generator, "run_async", "generation_kwargs"))
         elif blocks:
             threads = ThreadPoolExecutor(max_concurrency, thread_name_prefix="llm-judges")
             # A call whose row has given up on it ends by itself
             stack.callback(threads.shutdown, wait=False, cancel_futures=True)
             run = partial(_run_in_thread, threads, generator.run)
-            call = _haystack_call(run, generator)
+            call = _haystack_call(run, generator, _takes(generator, "run", "generation_kwargs"))
         else:
             call = generator.reply
 
@@ -97,16 +98,18 @@ async def connect(generator: Any, max_concurrency: int, *, own_loop: bool) -> As
 
 
 async def _run_in_thread(threads: ThreadPoolExecutor, run: Callable[..., Any], **given: Any) -> Any:
+    context = copy_context()  # has the span that is open, to whoever traces
+
     def call() -> Any:
         try:
-            return run(**given)
+            return context.run(run, **given)
         except StopIteration as error:  # a future cannot carry it, and would be waited for without end
             raise CallError("the generator raised StopIteration") from error
 
     return await asyncio.get_running_loop().run_in_executor(threads, call)
 
 
-def _haystack_call(run: Callable[..., Awaitable[Any]], generator: Any) -> Call:
+def _haystack_call(run: Callable[..., Awaitable[Any]], generator: Any, takes_parameters: bool) -> Call:
     says: Mapping[str, Callable[[str], Any]]
     try:
         from haystack.dataclasses import ChatMessage
@@ -117,9 +120,12 @@ def _haystack_call(run: Callable[..., Awaitable[Any]], generator: Any) -> Call:
     else:
         says = {"user": ChatMessage.from_user, "assistant": ChatMessage.from_assistant}
         ask = partial(_run_traced, tracer, type(generator).__name__, run)
+    parameters = getattr(generator, "generation_kwargs", None) or {}
 
     async def call(request: Request) -> Reply:
-        result = await ask(messages=[says[message.role](message.text) for message in request.messages])
+        messages = [says[message.role](message.text) for message in request.messages]
+        seed = seed_of(request.sample, parameters) if takes_parameters else {}
+        result = await ask(messages=messages, **({"generation_kwargs": seed} if seed else {}))
         if not isinstance(result, Mapping) or not isinstance(result.get("replies"), Sequence):
             raise CallError(f"the generator gave no {{'replies': [...]}}, but {result!r:.200}")
         if not result["replies"]:
@@ -130,11 +136,11 @@ def _haystack_call(run: Callable[..., Awaitable[Any]], generator: Any) -> Call:
     return call
 
 
-async def _run_traced(tracer: Any, name: str, run: Callable[..., Awaitable[Any]], messages: Sequence[Any]) -> Any:
+async def _run_traced(tracer: Any, name: str, run: Callable[..., Awaitable[Any]], **given: Any) -> Any:
     """Runs in a span of Haystack's tracer, as Haystack has it: whoever traces a pipeline sees what the call cost."""
     tags = {"haystack.component.name": "chat_generator", "haystack.component.type": name}
     with tracer.trace("haystack.chat_generator.run", tags=tags, parent_span=tracer.current_span()) as span:
-        span.set_content_tag("haystack.component.input", {"messages": messages})
-        result = await run(messages=messages)
+        span.set_content_tag("haystack.component.input", given)
+        result = await run(**given)
         span.set_content_tag("haystack.component.output", result)
     return result

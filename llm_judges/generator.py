@@ -88,6 +88,12 @@ def reply_limit(generator: Any) -> int:
     return next((limit for name in REPLY_LIMITS if isinstance(limit := parameters.get(name), int)), 0)
 
 
+def seed_of(sample: int, parameters: Mapping[str, Any]) -> dict[str, int]:
+    """The parameter that another sample has in place of the first one's seed, by which it would be the same reply."""
+    seed = parameters.get("seed")
+    return {"seed": seed + sample} if sample and isinstance(seed, int) else {}
+
+
 class ScriptedChatGenerator:
     """Answers from a script, without a network: for tests, demonstrations and dry runs.
 

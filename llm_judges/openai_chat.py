@@ -13,7 +13,7 @@ from logging import getLogger
 from typing import Any
 
 from llm_judges.failures import CallError, require, status_error
-from llm_judges.generator import REPLY_LIMITS, Call, ConnectedGenerator, Reply, Request
+from llm_judges.generator import REPLY_LIMITS, Call, ConnectedGenerator, Reply, Request, seed_of
 from metrics_core.errors import InputError
 
 _logger = getLogger(__name__)
@@ -172,7 +172,7 @@ class _Session:
     async def __call__(self, request: Request) -> Reply:
         messages = [{"role": message.role, "content": message.text} for message in request.messages]
         while True:
-            asked = {"messages": messages} | self._accepted(request.schema)
+            asked = {"messages": messages} | self._accepted(request)
             # ASCII: a reply that is sent back may have lone surrogates
             response = await self._post(json.dumps(asked).encode())
             data = _json(response.text)
@@ -198,13 +198,14 @@ class _Session:
         finally:
             self._idle.append(http)
 
-    def _accepted(self, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _accepted(self, request: Request) -> dict[str, Any]:
         """The parameters, with the strictest format, that have not been rejected so far."""
         formats = [one for one in [self._parameters["response_format"]] if one is not None]
-        if schema is not None and formats == [_JSON_OBJECT]:
-            strict = {"name": "reply", "schema": _strict(schema), "strict": True}
+        if request.schema is not None and formats == [_JSON_OBJECT]:
+            strict = {"name": "reply", "schema": _strict(request.schema), "strict": True}
             formats.insert(0, {"type": "json_schema", "json_schema": strict})
-        accepted = {name: value for name, value in self._parameters.items() if name not in self._rejected}
+        parameters = self._parameters | seed_of(request.sample, self._parameters)
+        accepted = {name: value for name, value in parameters.items() if name not in self._rejected}
         accepted["response_format"] = next((one for one in formats if one["type"] not in self._rejected), None)
         return {name: value for name, value in accepted.items() if value is not None}
 

@@ -46,7 +46,7 @@ class RunOptions:
             / 3 and the generator's limit of a reply are reserved. Without such a limit, or where the reservation was
             too small, each worker may exceed it by one call. Replies from the store cost nothing.
         budget_requests: no more calls than that.
-        samples: how many replies are asked for each row and generator.
+        samples: how many replies are asked for each row and generator; a generator's `seed` is one more for each.
 
     Raises:
         InputError: a number that is out of range, or a store that is no path.

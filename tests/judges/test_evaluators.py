@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import tracemalloc
+from contextvars import ContextVar
 from math import isnan
 from pathlib import Path
 
@@ -377,6 +378,20 @@ def test_a_blocking_generator_runs_in_threads_and_an_asynchronous_one_in_the_cal
     assert asynchronous.called[-1] == "run_async"
     asyncio.run(llm(chat_generator=blocking).run_async(texts=["t"]))
     assert blocking.called[-1].startswith("llm-judges")
+
+
+def test_threads_see_the_context_of_the_caller():
+    current = ContextVar("current")
+
+    class Looking:
+        def run(self, messages):
+            current.get()
+            return {"replies": [Message()]}
+
+    current.set("a span")
+    evaluator = llm(chat_generator=Looking(), raise_on_failure=True)
+    assert evaluator.run(texts=["t"] * 3)["results"] == [{"ok": 1}] * 3
+    assert asyncio.run(evaluator.run_async(texts=["t"]))["results"] == [{"ok": 1}]
 
 
 def test_the_bound_holds_for_threads():
