@@ -17,7 +17,7 @@ from tests.judges.judging import Recording, llm
 
 pytest.importorskip("pydantic", reason="needs the extra: pip install 'metrics-core[judges]'")
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 
 
 class Grade(Enum):
@@ -145,6 +145,26 @@ def test_aliases_and_defaults_of_a_model():
 def test_what_is_no_schema_of_an_object_is_refused(schema):
     with pytest.raises(InputError, match="outputs"):
         judge(outputs=schema)
+
+
+class Node(BaseModel):
+    rating: int
+    children: list[Node] = []
+
+
+def test_a_model_may_be_recursive():
+    replies = ['{"rating": 1, "children": [{"rating": "none"}]}', '{"rating": 1, "children": [{"rating": 2}]}']
+    evaluator = judge(*replies, outputs=Node, score="rating")
+    assert evaluator.run(texts=["t"])["individual_scores"] == [1]
+    assert "children.0.rating" in evaluator._chat_generator.requests[1].messages[-1].text
+    again = LLMEvaluator.from_dict(LLMEvaluator("Rate.", [("texts", list[str])], Node, score="rating").to_dict())
+    assert again.output_keys == ["rating", "children"]
+
+
+@pytest.mark.parametrize("outputs", [RootModel[list[int]], RootModel[dict[str, int]], create_model("Nothing")])
+def test_a_model_without_fields_is_refused(outputs):
+    with pytest.raises(InputError, match="must describe an object with properties"):
+        judge(outputs=outputs)
 
 
 @pytest.mark.parametrize("ref", ["#/$defs/a", "http://127.0.0.1:9/schema.json"])
