@@ -11,7 +11,8 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from llm_judges.evaluators import ContextRelevanceEvaluator, FaithfulnessEvaluator, LLMEvaluator
+from llm_judges.answer_judges import ContextRelevanceEvaluator, FaithfulnessEvaluator
+from llm_judges.evaluators import LLMEvaluator
 from llm_judges.failures import FatalError, InterruptedRun, require
 from llm_judges.openai_chat import EnvVar, OpenAIChatGenerator
 from llm_judges.prompt import CHARACTERS_PER_TOKEN, estimated_tokens

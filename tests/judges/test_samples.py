@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from math import isnan
+from math import isnan, nan
 from types import SimpleNamespace
 
 import pytest
@@ -132,6 +132,17 @@ def test_samples_have_seeds_of_their_own_where_there_is_one():
             faithfulness(server, samples=3, client={"generation_kwargs": parameters}).run(**rows(2))
     assert sorted(seen.body["seed"] for seen in server.requests[:6]) == [42, 42, 43, 43, 44, 44]
     assert not any("seed" in seen.body for seen in server.requests[6:])
+
+
+@pytest.mark.parametrize("empty_at", range(3))
+def test_a_sample_that_is_left_out_has_no_part_wherever_it_stands(empty_at):
+    replies = [verdict(1, 1), verdict(0)]
+    replies.insert(empty_at, verdict())
+    options = {"samples": 3, "max_concurrency": 1, "empty_score": nan}
+    result = faithfulness(chat_generator=ScriptedChatGenerator(replies), **options).run(**rows(1))
+    assert (result["individual_scores"], result["spread"]) == ([0.5], [1])
+    assert result["results"][0]["statements"] == ["s0", "s1"]
+    assert isnan(result["samples"][0][empty_at]["score"])
 
 
 class Seeded:
