@@ -37,8 +37,8 @@ def _type_of(node: ast.expr) -> Any:
             return getattr(builtins, name)
         case ast.Attribute(value=ast.Name(id="typing"), attr=name):
             return getattr(typing, name)
-        case ast.Constant(value=None):
-            return None
+        case ast.Constant(value=value):
+            return value
         case ast.Subscript(value=outer, slice=inner):
             return _type_of(outer)[_type_of(inner)]
         case ast.Tuple(elts=several):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import typing
 from enum import Enum
 from math import isnan
 from typing import Literal
@@ -165,6 +166,13 @@ def test_a_model_may_be_recursive():
 def test_a_model_without_fields_is_refused(outputs):
     with pytest.raises(InputError, match="must describe an object with properties"):
         judge(outputs=outputs)
+
+
+@pytest.mark.parametrize("kind", [list[str | None], list[typing.Any], list[tuple[str, int]], list[Literal["a", 1]]])
+def test_types_of_inputs_survive_the_dict_form(kind):
+    evaluator = LLMEvaluator("Rate.", [("texts", kind)], ["ok"], [])
+    data = json.loads(json.dumps(evaluator.to_dict()))
+    assert LLMEvaluator.from_dict(data).inputs == [("texts", kind)]
 
 
 @pytest.mark.parametrize("ref", ["#/$defs/a", "http://127.0.0.1:9/schema.json"])
