@@ -33,18 +33,20 @@ def check_generator(generator: Any) -> None:
 def is_generator(generator: Any) -> bool:
     """Whether a generator can be asked, or those of a class."""
     kind = generator if isinstance(generator, type) else type(generator)
+    reply: Any = getattr(generator, "reply", None)
     return (
         issubclass(kind, ConnectedGenerator)
         or _takes(generator, "run")
         or _takes(generator, "run_async")
-        or iscoroutinefunction(unwrap(getattr(generator, "reply", None)))
+        or iscoroutinefunction(unwrap(reply))
     )
 
 
 def _takes(generator: Any, method: str, parameter: str = "messages") -> bool:
     """Whether the method is there and takes that: there are other things to `run` than messages."""
+    found: Any = getattr(generator, method, None)
     try:
-        parameters = signature(getattr(generator, method, None)).parameters
+        parameters = signature(found).parameters
     except (TypeError, ValueError):  # no function, or one that does not tell
         return False
     return parameter in parameters or any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
