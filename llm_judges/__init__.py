@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from llm_judges.evaluators import (
+from llm_judges.answer_judges import (
     ContextRelevanceEvaluator as ContextRelevanceEvaluator,
     FaithfulnessEvaluator as FaithfulnessEvaluator,
-    LLMEvaluator as LLMEvaluator,
 )
+from llm_judges.evaluators import LLMEvaluator as LLMEvaluator
 from llm_judges.failures import (
     CallError as CallError,
     FatalError as FatalError,

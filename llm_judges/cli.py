@@ -11,7 +11,8 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from llm_judges.evaluators import ContextRelevanceEvaluator, FaithfulnessEvaluator, LLMEvaluator
+from llm_judges.answer_judges import ContextRelevanceEvaluator, FaithfulnessEvaluator
+from llm_judges.evaluators import LLMEvaluator
 from llm_judges.failures import FatalError, InterruptedRun, require
 from llm_judges.openai_chat import EnvVar, OpenAIChatGenerator
 from llm_judges.prompt import CHARACTERS_PER_TOKEN, estimated_tokens
@@ -23,7 +24,7 @@ from metrics_core.errors import FileFormatError, InputError, MetricsError
 C = TypeVar("C", bound=Callable[..., Any])
 
 _PROGRAM = "llm-judges"
-_ALL_SCORED, _SOME_UNSCORED, _BAD_INPUT, _STOPPED, _INTERRUPTED = 0, 1, 2, 3, 130
+_ALL_SCORED, _SOME_UNSCORED, _BAD_INPUT, _STOPPED, _INTERRUPTED, _READER_LEFT = 0, 1, 2, 3, 130, 141
 _KEY = "OPENAI_API_KEY"
 _SPEC = ("instructions", "inputs", "outputs", "examples", "score")
 _BY_ROW = ("status", "reason", "detail", "flags", "spread", "samples")  # of a result, where it has them
@@ -159,23 +160,18 @@ def _judge(
     columns: Mapping[str, str],
     limit: int | None,
     dry_run: bool,
+    concurrency: int,
     model: str,
     base_url: str | None,
     api_key_env: str | None,
     parameters: Mapping[str, str],
-    concurrency: int,
     **run_options: Any,
 ) -> int:
     if out is not None:
         check_writable(out)
-    # A server of one's own asks for no key; one that does answers 401, and the run stops
-    keyless = base_url is not None and api_key_env is None and not os.environ.get(_KEY)
-    asked = {"seed": 42} | {name: _value(text) for name, text in parameters.items()}
     evaluator = kind(
         **arguments,
-        chat_generator=OpenAIChatGenerator(
-            model, "none" if keyless else EnvVar(api_key_env or _KEY), base_url, generation_kwargs=asked
-        ),
+        chat_generator=_generator(model, base_url, api_key_env, parameters),
         progress_bar=sys.stderr.isatty(),
         raise_on_failure=False,
         max_concurrency=concurrency,
@@ -199,14 +195,22 @@ def _judge(
     if stopped is None or result["coverage"]["scored"]:  # else what an earlier run has written stays
         judged = _judged(table, result, evaluator.output_keys)
         if out is None:
-            write_jsonl(judged, sys.stdout.buffer)
-            sys.stdout.buffer.flush()
+            _print(judged)
         else:
             write_rows(judged, out)
         click.echo(_summary(result), err=True)
     if stopped is not None:
         raise stopped
     return _ALL_SCORED if result["coverage"]["scored"] == len(table) else _SOME_UNSCORED
+
+
+def _generator(
+    model: str, base_url: str | None, api_key_env: str | None, parameters: Mapping[str, str]
+) -> OpenAIChatGenerator:
+    # A server of one's own asks for no key; one that does answers 401, and the run stops
+    keyless = base_url is not None and api_key_env is None and not os.environ.get(_KEY)
+    asked = {"seed": 42} | {name: _value(text) for name, text in parameters.items()}
+    return OpenAIChatGenerator(model, "none" if keyless else EnvVar(api_key_env or _KEY), base_url, asked)
 
 
 def _value(text: str) -> Any:
@@ -252,6 +256,16 @@ def _judged(table: Sequence[Row], result: Mapping[str, Any], outputs: Sequence[s
     return [row | dict(zip(added, values, strict=True)) for row, *values in zip(table, *added.values(), strict=True)]
 
 
+def _print(judged: Sequence[Row]) -> None:
+    try:
+        write_jsonl(judged, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # What could not be written is still in the buffer; Python would try again when it ends, and complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise click.exceptions.Exit(_READER_LEFT) from None
+
+
 def _show(evaluator: LLMEvaluator, inputs: Mapping[str, list[Any]]) -> None:
     requests = evaluator.requests(**inputs)
     tokens = sum(map(estimated_tokens, requests))
@@ -280,8 +294,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0 where all rows are scored; 1 where some are not; 2 for bad usage or input; 3 where the run was
-        stopped by what no row can do without, such as a valid key; 130 after Ctrl-C. 2 and 3 come after one line on
-        standard error.
+        stopped by what no row can do without, such as a valid key; 130 after Ctrl-C; 141 where the reader of a pipe
+        has left. 2 and 3 come after one line on standard error.
     """
     try:
         code: int | None = commands.main(arguments, prog_name=_PROGRAM, standalone_mode=False)

@@ -1,22 +1,24 @@
-"""The evaluators under Haystack's names and contracts."""
+"""LLMEvaluator under Haystack's name and contract: a judge by instructions, and what all judges share."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from logging import getLogger
 from math import fsum, isnan, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, get_origin
+from typing import TYPE_CHECKING, Any, Self, get_origin
 
 from llm_judges import outputs as reading, prompt
+from llm_judges.calls import check_generator
 from llm_judges.failures import CallError, InterruptedRun, InvalidOutputError, RowError
-from llm_judges.generator import Reply, Request, check_generator
+from llm_judges.generator import Reply, Request
 from llm_judges.openai_chat import OpenAIChatGenerator
 from llm_judges.runner import Batch, Outcome, Run, RunOptions, run_in_thread
 from llm_judges.serialisation import generator_from_dict, type_from_text, type_to_text
+from llm_judges.verdicts import number, spread, verdict
 from metrics_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,32 +27,6 @@ if TYPE_CHECKING:
 _logger = getLogger(__name__)
 
 _JSON_MODE = {"response_format": {"type": "json_object"}, "seed": 42}
-
-
-# The default examples: a question, its contexts, what of them is relevant, an answer, and its statements with scores
-_SCENES: list[tuple[str, list[str], list[str], str, dict[str, int]]] = [
-    (
-        "When was the Eiffel Tower completed, and where does it stand?",
-        ["The Eiffel Tower, completed in 1889, stands on the Champ de Mars in Paris."],
-        ["The Eiffel Tower, completed in 1889, stands on the Champ de Mars in Paris."],
-        "It was completed in 1889 and stands in Paris.",
-        {"The Eiffel Tower was completed in 1889.": 1, "The Eiffel Tower stands in Paris.": 1},
-    ),
-    (
-        "Who composed The Magic Flute?",
-        ["Salzburg lies on the river Salzach.", "The flute is a woodwind instrument without a reed."],
-        [],
-        "Mozart",
-        {"Mozart composed The Magic Flute.": 0},
-    ),
-    (
-        "How long is the Danube?",
-        ["The Danube is 2,850 km long. It flows through ten countries.", "The Rhine is shorter."],
-        ["The Danube is 2,850 km long."],
-        "The Danube is 2,850 km long and the longest river of Europe.",
-        {"The Danube is 2,850 km long.": 1, "The Danube is the longest river of Europe.": 0},
-    ),
-]
 
 
 class LLMEvaluator:
@@ -79,7 +55,7 @@ class LLMEvaluator:
         progress_bar: shows rows, failures and tokens on standard error.
         raise_on_failure: raises a RowError for the first row that cannot be judged; else such rows are None.
         chat_generator: OpenAIChatGenerator, a chat generator of Haystack's, or any other with `run(messages)` or
-            `reply(request)`; several are a panel, all of whom judge each row. None: OpenAI's default model.
+            `async def reply(request)`; several are a panel, all of whom judge each row. None: OpenAI's default model.
         score: the output that becomes the row's score.
         **options: how the rows are run: see RunOptions.
 
@@ -353,7 +329,6 @@ class LLMEvaluator:
     def _batch(self, inputs: Mapping[str, Any]) -> Batch:
         self.validate_input_parameters(dict(self.inputs), inputs)
         names = [name for name, _ in self.inputs]
-        outputs = reading.outputs_of(self.outputs)
         for name in names:
             for value in inputs[name]:
                 prompt.render(value)  # refused before anything is paid for
@@ -362,7 +337,7 @@ class LLMEvaluator:
             return prompt.fill(self._preamble, {name: prompt.render(inputs[name][row]) for name in names})
 
         def read(text: str) -> tuple[dict[str, Any], float | None]:
-            return self._read(outputs.read(reading.json_object(text)))
+            return self._read(self._outputs.read(reading.json_object(text)))
 
         n_rows = len(inputs[names[0]]) if names else 0
         return Batch(n_rows, prompt_of, read, self._generators, self._outputs.schema)
@@ -388,7 +363,7 @@ class LLMEvaluator:
         return result
 
     def _result(self, inputs: Mapping[str, Any], run: Run) -> dict[str, Any]:  # noqa: ARG002  # some kinds look at them
-        verdicts = [_verdict(outcomes, binary=self._is_binary) for outcomes in run.outcomes]
+        verdicts = [verdict(outcomes, binary=self._is_binary) for outcomes in run.outcomes]
         meta = [None if one.meta is None else dict(one.meta) for one in verdicts]
         result: dict[str, Any] = {
             "results": [self._shown(one) for one in verdicts],
@@ -400,17 +375,17 @@ class LLMEvaluator:
         }
         n_scored = sum(one.reason is None for one in verdicts)
         if self._is_scored:
-            scores = [_number(one) for one in verdicts]
+            scores = [number(one) for one in verdicts]
             scored = [score for score in scores if not isnan(score)]
             n_scored = len(scored)
             result |= {"score": fsum(scored) / n_scored if scored else nan, "individual_scores": scores}
         result["coverage"] = {"scored": n_scored, "total": len(verdicts)}
         if len(self._generators) * self.options.samples > 1:
             result["samples"] = [
-                [{"result": one.result, "score": _number(one), "reason": one.reason} for one in outcomes]
+                [{"result": one.result, "score": number(one), "reason": one.reason} for one in outcomes]
                 for outcomes in run.outcomes
             ]
-            result["spread"] = [_spread(outcomes) for outcomes in run.outcomes]
+            result["spread"] = [spread(outcomes) for outcomes in run.outcomes]
         return result
 
 
@@ -430,162 +405,3 @@ class _Noting:
     async def reply(self, request: Request) -> Reply:
         self.requests.append(request)
         raise CallError("it is not to be asked", "skipped")
-
-
-def _verdict(outcomes: Sequence[Outcome], *, binary: bool) -> Outcome:
-    """What a row comes to: the mean of its scored outcomes; of yes-or-no scores what more than half of them say."""
-    read = [outcome for outcome in outcomes if outcome.result is not None]
-    scores = [outcome.score for outcome in read if outcome.score is not None]
-    if len(scores) < 2:
-        return (read or outcomes)[0]
-    if not binary:
-        return replace(read[0], score=fsum(scores) / len(scores))
-    for outcome in read:
-        if 2 * scores.count(outcome.score or 0) > len(scores):
-            return outcome
-    split = f"{scores.count(1)} of {len(scores)} samples say 1"
-    return Outcome(reason="no_majority", detail=split, meta=read[0].meta)
-
-
-def _number(outcome: Outcome) -> float:
-    return nan if outcome.score is None else outcome.score
-
-
-def _spread(outcomes: Sequence[Outcome]) -> float:
-    scores = [outcome.score for outcome in outcomes if outcome.score is not None]
-    return max(scores) - min(scores) if scores else nan
-
-
-class _AnswerJudge(LLMEvaluator):
-    """A judge whose instructions, columns and outputs are fixed; rows are shown with their score and status."""
-
-    _instructions: ClassVar[str]
-    _inputs: ClassVar[list[tuple[str, Any]]]
-    _keys: ClassVar[list[str]]
-    _examples: ClassVar[list[dict[str, Any]]]
-    _is_scored = True
-
-    def __init__(
-        self,
-        examples: list[dict[str, Any]] | None = None,
-        progress_bar: bool = True,
-        raise_on_failure: bool = True,
-        chat_generator: Any = None,
-        **options: Any,
-    ) -> None:
-        fixed = (self._instructions, self._inputs, self._keys, examples or self._examples)
-        options |= {"raise_on_failure": raise_on_failure, "chat_generator": chat_generator}
-        super().__init__(*fixed, progress_bar, **options)
-
-    def _parameters(self) -> dict[str, Any]:
-        return self._shared_parameters()
-
-    def _shown(self, outcome: Outcome) -> dict[str, Any]:
-        if outcome.result is None:
-            return {name: [] for name in self._keys} | {"score": nan, "status": "error"}
-        return outcome.result | {"score": outcome.score, "status": "evaluated"}
-
-
-class ContextRelevanceEvaluator(_AnswerJudge):
-    """Whether the contexts hold anything that is needed to answer the question: 1 or 0.
-
-    Args:
-        examples: rows with "questions" and "contexts" in, "relevant_statements" out; None or empty: our own.
-        progress_bar, raise_on_failure, chat_generator: as in LLMEvaluator.
-        **options: see RunOptions.
-
-    `run(questions=[...], contexts=[[...], ...])` returns what LLMEvaluator's does with a score. A row's result is
-    {"relevant_statements", "score", "status"}; an unscored one has no statements, the score NaN and the status "error".
-    "flags" has "not_in_context" for rows with a statement that occurs in none of the contexts, spaces apart: the judge
-    has not kept to the text.
-    """
-
-    _instructions = (
-        "Copy from the contexts, word for word, each sentence without which the question could not be answered. Leave "
-        "out whatever is merely about the same subject. If the contexts do not answer the question, or have no such "
-        "sentence, give an empty list: []"
-    )
-    _inputs: ClassVar = [("questions", list[str]), ("contexts", list[list[str]])]
-    _keys: ClassVar = ["relevant_statements"]
-    _examples: ClassVar = [
-        {"inputs": {"questions": question, "contexts": contexts}, "outputs": {"relevant_statements": relevant}}
-        for question, contexts, relevant, _, _ in _SCENES
-    ]
-    _is_binary = True
-
-    def _read(self, result: dict[str, Any]) -> tuple[dict[str, Any], float]:
-        found = reading.statements(result["relevant_statements"], "relevant_statements")
-        return result, int(bool(found))
-
-    def _result(self, inputs: Mapping[str, Any], run: Run) -> dict[str, Any]:
-        result = super()._result(inputs, run)
-        result["flags"] = flags = []
-        for contexts, row in zip(inputs["contexts"], result["results"], strict=True):
-            text = _folded("\n".join(map(str, contexts)) if isinstance(contexts, list) else str(contexts))
-            kept = all(_folded(statement) in text for statement in row["relevant_statements"])
-            flags.append([] if kept else ["not_in_context"])
-        return result
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split())
-
-
-class FaithfulnessEvaluator(_AnswerJudge):
-    """Which share of an answer's statements can be inferred from the contexts: from 0 to 1.
-
-    Args:
-        examples: rows with "questions", "contexts" and "predicted_answers" in, "statements" and "statement_scores" out;
-            None or empty: our own.
-        progress_bar, raise_on_failure, chat_generator: as in LLMEvaluator.
-        empty_score: the score of an answer in which the judge finds no statement; NaN leaves it out.
-        **options: see RunOptions.
-
-    `run(questions=[...], contexts=[[...], ...], predicted_answers=[...])` returns what LLMEvaluator's does with a
-    score. A row's result is {"statements", "statement_scores", "score", "status"}; an unscored one has empty lists, the
-    score NaN and the status "error". "flags" has "empty" for answers without statements, and "coverage" counts them.
-    """
-
-    _instructions = (
-        "Judge how faithful the predicted answer is to the contexts. First break the answer up into statements, each "
-        "of which claims one thing and can be understood by itself. Then score each statement: 1 if it follows from "
-        "the contexts alone, 0 if it does not. What you know from elsewhere does not count."
-    )
-    _inputs: ClassVar = [("questions", list[str]), ("contexts", list[list[str]]), ("predicted_answers", list[str])]
-    _keys: ClassVar = ["statements", "statement_scores"]
-    _examples: ClassVar = [
-        {
-            "inputs": {"questions": question, "contexts": contexts, "predicted_answers": answer},
-            "outputs": {"statements": list(scores), "statement_scores": list(scores.values())},
-        }
-        for question, contexts, _, answer, scores in _SCENES
-    ]
-
-    def __init__(
-        self,
-        examples: list[dict[str, Any]] | None = None,
-        progress_bar: bool = True,
-        raise_on_failure: bool = True,
-        chat_generator: Any = None,
-        *,
-        empty_score: float = 0.0,
-        **options: Any,
-    ) -> None:
-        super().__init__(examples, progress_bar, raise_on_failure, chat_generator, **options)
-        self.empty_score = empty_score
-
-    def _parameters(self) -> dict[str, Any]:
-        return self._shared_parameters() | ({"empty_score": self.empty_score} if self.empty_score != 0 else {})
-
-    def _read(self, result: dict[str, Any]) -> tuple[dict[str, Any], float]:
-        statements = reading.statements(result["statements"], "statements")
-        scores = reading.binary_scores(result["statement_scores"], "statement_scores", len(statements))
-        score = sum(scores) / len(scores) if scores else self.empty_score
-        return result | {"statement_scores": scores}, score
-
-    def _result(self, inputs: Mapping[str, Any], run: Run) -> dict[str, Any]:
-        result = super()._result(inputs, run)
-        empty = [row["status"] == "evaluated" and not row["statements"] for row in result["results"]]
-        result["flags"] = [["empty"] if one else [] for one in empty]
-        result["coverage"]["empty"] = sum(empty)
-        return result

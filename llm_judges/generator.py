@@ -1,16 +1,13 @@
-"""What answers a prompt: a small protocol of our own, Haystack's chat generators as they are, and a scripted one."""
+"""What answers a prompt: a small protocol of our own, and a generator that answers from a script."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeAlias
 
-from llm_judges.failures import CallError, call_error
 from metrics_core.errors import InputError
 
 REPLY_LIMITS = ("max_completion_tokens", "max_tokens")  # what OpenAI's protocol calls it, now and before
@@ -77,102 +74,12 @@ Call = Callable[[Request], Awaitable[Reply]]
 Said: TypeAlias = str | Reply | Exception
 
 
-@asynccontextmanager
-async def connect(generator: Any, max_concurrency: int, *, own_loop: bool) -> AsyncIterator[Call]:
-    """The function that asks a generator of any kind; what it raises is a CallError.
+class ConnectedGenerator(ABC):
+    """A generator that holds connections while a batch runs; one that holds none has `async def reply(request)`."""
 
-    Args:
-        generator: our own protocol is `async def reply(request) -> Reply`, or `connect()`, an asynchronous context
-            manager that gives such a function, entered once a run in its event loop; else Haystack's `run(messages)`
-            or `run_async(messages)`.
-        max_concurrency: how many threads a generator may have that blocks.
-        own_loop: whether the event loop ends with the run. Then Haystack's generators are asked in threads, where they
-            can be: they would keep an asynchronous client that is bound to the loop.
-    """
-    async with AsyncExitStack() as stack:
-        call: Call
-        if hasattr(generator, "connect"):
-            call = await stack.enter_async_context(generator.connect())
-        elif hasattr(generator, "reply"):
-            call = generator.reply
-        elif hasattr(generator, "run_async") and not (own_loop and hasattr(generator, "run")):
-            call = _haystack_call(generator.run_async, generator)
-        else:
-            threads = ThreadPoolExecutor(max_concurrency, thread_name_prefix="llm-judges")
-            # A call whose row has given up on it ends by itself
-            stack.callback(threads.shutdown, wait=False, cancel_futures=True)
-            run = partial(_run_in_thread, threads, generator.run)
-            call = _haystack_call(run, generator)
-
-        async def understood(request: Request) -> Reply:
-            try:
-                reply = await call(request)
-            except CallError:
-                raise
-            except Exception as error:  # a generator of others raises anything; it costs one row
-                raise call_error(error) from error
-            except asyncio.CancelledError as error:
-                if (task := asyncio.current_task()) is None or task.cancelling():
-                    raise
-                raise CallError("the generator cancelled the call") from error
-            except (KeyboardInterrupt, SystemExit) as error:  # in a task it would end the loop before all is cleaned up
-                raise CallError(f"the generator raised {error!r}", fatal=True) from error
-            if not isinstance(reply, Reply):
-                raise CallError(f"the generator gave a {type(reply).__name__} in the place of a Reply")
-            return reply
-
-        yield understood
-
-
-async def _run_in_thread(threads: ThreadPoolExecutor, run: Callable[..., Any], **given: Any) -> Any:
-    def call() -> Any:
-        try:
-            return run(**given)
-        except StopIteration as error:  # a future cannot carry it, and would be waited for without end
-            raise CallError("the generator raised StopIteration") from error
-
-    return await asyncio.get_running_loop().run_in_executor(threads, call)
-
-
-def _haystack_call(run: Callable[..., Awaitable[Any]], generator: Any) -> Call:
-    says: Mapping[str, Callable[[str], Any]]
-    tracer: Any = None
-    try:
-        from haystack.dataclasses import ChatMessage
-        from haystack.tracing.tracer import tracer
-    except ModuleNotFoundError:  # then the generator only has Haystack's shape
-        says = {role: partial(Message, role) for role in ("user", "assistant")}
-    else:
-        says = {"user": ChatMessage.from_user, "assistant": ChatMessage.from_assistant}
-
-    async def call(request: Request) -> Reply:
-        messages = [says[message.role](message.text) for message in request.messages]
-        with _traced(tracer, generator, messages) as told:
-            result = await run(messages=messages)
-            told(result)
-        if not isinstance(result, Mapping) or not isinstance(result.get("replies"), Sequence):
-            raise CallError(f"the generator gave no {{'replies': [...]}}, but {result!r:.200}")
-        if not result["replies"]:
-            raise CallError("the generator gave no reply", retry=True)
-        reply = result["replies"][0]
-        return Reply(reply.text, meta=dict(reply.meta or {}))
-
-    return call
-
-
-@contextmanager
-def _traced(tracer: Any, generator: Any, messages: Sequence[Any]) -> Iterator[Callable[[Any], None]]:
-    """A span of Haystack's tracer around a call, as Haystack has it: whoever traces a pipeline sees what the call cost.
-
-    Gives the function that tells the call's result.
-    """
-    if tracer is None:
-        yield lambda _: None
-        return
-    tags = {"haystack.component.name": "chat_generator", "haystack.component.type": type(generator).__name__}
-    with tracer.trace("haystack.chat_generator.run", tags=tags, parent_span=tracer.current_span()) as span:
-        span.set_content_tag("haystack.component.input", {"messages": messages})
-        yield lambda result: span.set_content_tag("haystack.component.output", result)
+    @abstractmethod
+    def connect(self) -> AbstractAsyncContextManager[Call]:
+        """The function that asks it, in the running event loop, until the context ends."""
 
 
 def reply_limit(generator: Any) -> int:
@@ -181,17 +88,10 @@ def reply_limit(generator: Any) -> int:
     return next((limit for name in REPLY_LIMITS if isinstance(limit := parameters.get(name), int)), 0)
 
 
-def check_generator(generator: Any) -> None:
-    """Refuses what cannot be asked.
-
-    Raises:
-        InputError: it has none of the methods.
-    """
-    if not any(callable(getattr(generator, name, None)) for name in ("connect", "reply", "run", "run_async")):
-        raise InputError(
-            "chat_generator must have run(messages), run_async(messages) or reply(request), "
-            f"got {type(generator).__name__}"
-        )
+def seed_of(sample: int, parameters: Mapping[str, Any]) -> dict[str, int]:
+    """The parameter that another sample has in place of the first one's seed, by which it would be the same reply."""
+    seed = parameters.get("seed")
+    return {"seed": seed + sample} if sample and isinstance(seed, int) else {}
 
 
 class ScriptedChatGenerator:

@@ -13,7 +13,7 @@ from logging import getLogger
 from typing import Any
 
 from llm_judges.failures import CallError, require, status_error
-from llm_judges.generator import REPLY_LIMITS, Call, Reply, Request
+from llm_judges.generator import REPLY_LIMITS, Call, ConnectedGenerator, Reply, Request, seed_of
 from metrics_core.errors import InputError
 
 _logger = getLogger(__name__)
@@ -22,6 +22,7 @@ _JSON_OBJECT = {"type": "json_object"}
 # 400s in the servers' own words
 _OF_THE_FORMAT = re.compile("response.format|json_schema|json_object|guided_json|structured.output", re.IGNORECASE)
 _UNSUPPORTED = re.compile("unsupported|not support|unrecognized|unknown|not permitted|not allowed", re.IGNORECASE)
+_SET_HERE = {"messages", "stream"}
 _NEEDED = {"model", "messages", "response_format", *REPLY_LIMITS}  # a limit keeps the budget
 
 
@@ -46,7 +47,7 @@ class EnvVar:
         return {"type": "env_var", "env_vars": [self.name], "strict": True}
 
 
-class OpenAIChatGenerator:
+class OpenAIChatGenerator(ConnectedGenerator):
     """Asks a server with OpenAI's chat completions: OpenAI itself, vLLM, Ollama, Azure, llama.cpp and others.
 
         OpenAIChatGenerator("gpt-5-mini")
@@ -62,10 +63,14 @@ class OpenAIChatGenerator:
 
     Args:
         model: its name.
-        api_key: an EnvVar, a secret of Haystack's, or the key itself, which `to_dict` leaves out.
+        api_key: an EnvVar, a Secret of Haystack's, or the key itself, which `to_dict` leaves out.
         api_base_url: None is that of the environment variable OPENAI_BASE_URL, or OpenAI's own.
-        generation_kwargs: parameters of the request, such as `{"temperature": 0, "max_completion_tokens": 500}`.
+        generation_kwargs: parameters of the request, such as `{"temperature": 0, "max_completion_tokens": 500}`;
+            `{"response_format": None}` asks for none.
         timeout: seconds a call may take.
+
+    Raises:
+        InputError: a key or parameters that are not as described.
     """
 
     def __init__(
@@ -77,10 +82,20 @@ class OpenAIChatGenerator:
         *,
         timeout: float = 120.0,
     ) -> None:
+        if not isinstance(api_key, str) and not hasattr(api_key, "resolve_value"):
+            raise InputError(f"api_key must be an EnvVar, a Secret or the key itself, got {type(api_key).__name__}")
+        parameters = dict(generation_kwargs or {})
+        if taken := _SET_HERE & parameters.keys():
+            raise InputError(
+                f"generation_kwargs cannot have {min(taken)!r}: messages are the judge's, replies come whole"
+            )
+        response_format = parameters.get("response_format", _JSON_OBJECT)
+        if response_format is not None and not (isinstance(response_format, Mapping) and "type" in response_format):
+            raise InputError(f"response_format must be None or like {_JSON_OBJECT}, got {response_format!r:.80}")
         self.model = model
         self._api_key = api_key
         self.api_base_url = api_base_url or os.environ.get("OPENAI_BASE_URL")  # now, so that the dict form has it
-        self.generation_kwargs = dict(generation_kwargs or {})
+        self.generation_kwargs = parameters
         self.timeout = timeout
 
     def warm_up(self) -> None:
@@ -157,7 +172,7 @@ class _Session:
     async def __call__(self, request: Request) -> Reply:
         messages = [{"role": message.role, "content": message.text} for message in request.messages]
         while True:
-            asked = {"messages": messages} | self._accepted(request.schema)
+            asked = {"messages": messages} | self._accepted(request)
             # ASCII: a reply that is sent back may have lone surrogates
             response = await self._post(json.dumps(asked).encode())
             data = _json(response.text)
@@ -183,13 +198,14 @@ class _Session:
         finally:
             self._idle.append(http)
 
-    def _accepted(self, schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _accepted(self, request: Request) -> dict[str, Any]:
         """The parameters, with the strictest format, that have not been rejected so far."""
-        formats = [self._parameters["response_format"]]
-        if schema is not None and formats == [_JSON_OBJECT]:
-            strict = {"name": "reply", "schema": _strict(schema), "strict": True}
+        formats = [one for one in [self._parameters["response_format"]] if one is not None]
+        if request.schema is not None and formats == [_JSON_OBJECT]:
+            strict = {"name": "reply", "schema": _strict(request.schema), "strict": True}
             formats.insert(0, {"type": "json_schema", "json_schema": strict})
-        accepted = {name: value for name, value in self._parameters.items() if name not in self._rejected}
+        parameters = self._parameters | seed_of(request.sample, self._parameters)
+        accepted = {name: value for name, value in parameters.items() if name not in self._rejected}
         accepted["response_format"] = next((one for one in formats if one["type"] not in self._rejected), None)
         return {name: value for name, value in accepted.items() if value is not None}
 

@@ -99,11 +99,17 @@ def outputs_of(given: Any) -> Outputs:
         InputError: a schema that is none, or none of an object.
     """
     if isinstance(given, Mapping):
-        return Outputs(list(given.get("properties", ())), _conforming_to(given), given)
-    if isinstance(given, type) and hasattr(given, "model_json_schema"):
+        schema = given
+    elif isinstance(given, type) and hasattr(given, "model_json_schema"):
         schema = given.model_json_schema()
-        return Outputs(list(schema["properties"]), _accepted_by(given), schema)
-    return Outputs(given, having(given))
+        if "$ref" in schema:  # a recursive model is a reference to its definition
+            schema = schema["$defs"][schema["$ref"].rpartition("/")[2]] | {"$defs": schema["$defs"]}
+    else:
+        return Outputs(given, having(given))
+    if schema.get("type") != "object" or not schema.get("properties"):
+        raise InputError(f"outputs as a schema must describe an object with properties, got {schema!r:.200}")
+    read = _conforming_to(schema) if schema is given else _accepted_by(given)
+    return Outputs(list(schema["properties"]), read, schema)
 
 
 def having(keys: Sequence[str]) -> Read:
@@ -133,8 +139,6 @@ def _accepted_by(model: type[BaseModel]) -> Read:
 
 def _conforming_to(schema: Mapping[str, Any]) -> Read:
     jsonschema, referencing = require("jsonschema"), require("referencing")
-    if schema.get("type") != "object" or not schema.get("properties"):
-        raise InputError(f"outputs as a JSON schema must describe an object with properties, got {schema!r:.200}")
     validator_of = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
         validator_of.check_schema(schema)

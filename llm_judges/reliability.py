@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from math import isnan, nan, prod
+from math import isnan, nan
 from numbers import Real
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -21,7 +21,6 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 _STATISTICS = ("accuracy", "kappa", "alpha")
 _INTERVAL = (0.025, 0.975)
-_CELLS_AT_ONCE = 2_000_000  # resampled labels in memory at a time: 16 MB each for a few arrays
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +85,7 @@ def agreement(
         labels: all labels there are, on the ordinal scale from the lowest to the highest. Unless given: 0 and 1 on
             the binary scale, else those that occur, in sorted order. A level of an ordinal scale that nobody used
             counts in the weights of kappa only if it is given here.
-        n_resamples: bootstrap resamples, at least 2; time grows with them and with the rows.
+        n_resamples: bootstrap resamples, at least 2.
         rng: seed or generator of the bootstrap; the same seed gives the same intervals.
 
     Raises:
@@ -104,11 +103,10 @@ def agreement(
     known = _labels(sides, scale, labels)
     judge_codes, human_codes = (_codes(name, values, known, scale) for name, values in sides.items())
     compared = np.flatnonzero((judge_codes >= 0) & (human_codes >= 0))
-    judge_codes_compared, human_codes_compared = judge_codes[compared], human_codes[compared]
-    cells = human_codes_compared * len(known) + judge_codes_compared
-    confusion = _confusion(cells, len(known))
+    confusion = np.zeros((len(known), len(known)), np.int64)
+    np.add.at(confusion, (human_codes[compared], judge_codes[compared]), 1)
     statistics = _statistics(confusion.astype(np.float64), scale)
-    distances = np.abs(judge_codes_compared - human_codes_compared)
+    distances = np.abs(judge_codes[compared] - human_codes[compared])
     order = np.argsort(-distances, kind="stable") if scale == "ordinal" else np.arange(distances.size)
     return Agreement(
         scale=scale,
@@ -118,7 +116,7 @@ def agreement(
         n_human=int(np.count_nonzero(human_codes >= 0)),
         n_compared=compared.size,
         **dict(zip(_STATISTICS, map(float, statistics), strict=True)),
-        intervals=_intervals(cells, len(known), scale, n_resamples, rng),
+        intervals=_intervals(confusion, scale, n_resamples, rng),
         confusion=confusion,
         disagreements=tuple(compared[order[distances[order] > 0]].tolist()),
     )
@@ -162,16 +160,6 @@ def _codes(name: str, values: Sequence[Any], labels: tuple[Label, ...], scale: S
     return np.array([codes[value] for value in values], np.int64)
 
 
-def _confusion(cells: IntArray, n_labels: int) -> IntArray:
-    """Counts of (human, judge) label pairs: (..., n) cell numbers -> (..., n_labels, n_labels)."""
-    *outer, n = cells.shape
-    n_cells = n_labels * n_labels
-    tables = cells.reshape(prod(outer), n)
-    numbered = tables + n_cells * np.arange(len(tables))[:, None]
-    counts = np.bincount(numbered.ravel(), minlength=n_cells * len(tables))
-    return counts.reshape(*outer, n_labels, n_labels).astype(np.int64, copy=False)
-
-
 def _statistics(table: FloatArray, scale: Scale) -> FloatArray:
     """Accuracy, kappa and alpha of confusion tables, (3, ...) of (..., n_labels, n_labels); NaN = undefined."""
     n = table.sum((-2, -1))
@@ -198,30 +186,16 @@ def _statistics(table: FloatArray, scale: Scale) -> FloatArray:
 
 
 def _intervals(
-    cells: IntArray, n_labels: int, scale: Scale, n_resamples: int, rng: int | np.random.Generator
+    confusion: IntArray, scale: Scale, n_resamples: int, rng: int | np.random.Generator
 ) -> dict[str, tuple[float, float]]:
-    if cells.size < 2:
+    n = int(confusion.sum())
+    if n < 2:
         return dict.fromkeys(_STATISTICS, (nan, nan))
-    from scipy.stats import bootstrap
-
-    def tables(resampled: IntArray, axis: int) -> FloatArray:
-        counts = _confusion(np.moveaxis(resampled, axis, -1), n_labels)
-        return np.moveaxis(counts.astype(np.float64), (-2, -1), (0, 1))
-
-    # A cell is the pair of labels of a row, so that rows are resampled whole. The confusion tables are what scipy
-    # gathers, not the statistics: it warns of each NaN, and to silence it would change the process's filters.
-    resampled = bootstrap(
-        (cells,),
-        tables,
-        n_resamples=n_resamples,
-        batch=max(1, _CELLS_AT_ONCE // cells.size),
-        vectorized=True,
-        method="percentile",
-        rng=rng,
-    ).bootstrap_distribution
-    distributions = _statistics(np.moveaxis(resampled, -1, 0), scale)
+    # To draw rows with replacement and count them is to draw counts from the multinomial distribution
+    resampled = np.random.default_rng(rng).multinomial(n, confusion.ravel() / n, n_resamples)
+    tables = resampled.reshape(n_resamples, *confusion.shape).astype(np.float64)
     intervals = {}
-    for name, distribution in zip(_STATISTICS, distributions, strict=True):
+    for name, distribution in zip(_STATISTICS, _statistics(tables, scale), strict=True):
         defined = distribution[~np.isnan(distribution)]
         low, high = np.quantile(defined, _INTERVAL).tolist() if defined.size else (nan, nan)
         intervals[name] = (low, high)

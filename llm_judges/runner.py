@@ -12,8 +12,9 @@ from os import PathLike, fspath
 from typing import Any, TypeVar
 
 from llm_judges import prompt
+from llm_judges.calls import connect
 from llm_judges.failures import CallError, FatalError, InvalidOutputError, require
-from llm_judges.generator import Call, Message, Reply, Request, connect, reply_limit
+from llm_judges.generator import Call, Message, Reply, Request, reply_limit
 from llm_judges.store import Store, generator_identity, request_key
 from metrics_core.errors import InputError
 
@@ -45,10 +46,10 @@ class RunOptions:
             / 3 and the generator's limit of a reply are reserved. Without such a limit, or where the reservation was
             too small, each worker may exceed it by one call. Replies from the store cost nothing.
         budget_requests: no more calls than that.
-        samples: how many replies are asked for each row and generator.
+        samples: how many replies are asked for each row and generator; a generator's `seed` is one more for each.
 
     Raises:
-        InputError: a number that is out of range.
+        InputError: a number that is out of range, or a store that is no path.
     """
 
     max_concurrency: int = 8
@@ -67,8 +68,11 @@ class RunOptions:
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
-        if self.timeout is not None and not self.timeout > 0:
+        if self.timeout is not None and not (isinstance(self.timeout, (int, float)) and self.timeout > 0):
             raise InputError(f"timeout must be a positive number of seconds, got {self.timeout!r}")
+        # sqlite takes an empty name, and would keep nothing beyond the run
+        if self.store is not None and not (isinstance(self.store, (str, PathLike)) and fspath(self.store)):
+            raise InputError(f"store must be the path of a file, got {self.store!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """Those that differ from their defaults, as plain values."""

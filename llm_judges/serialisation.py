@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from llm_judges.generator import check_generator
+from llm_judges.calls import is_generator
 from metrics_core.errors import InputError
 
 
@@ -37,8 +37,8 @@ def _type_of(node: ast.expr) -> Any:
             return getattr(builtins, name)
         case ast.Attribute(value=ast.Name(id="typing"), attr=name):
             return getattr(typing, name)
-        case ast.Constant(value=None):
-            return None
+        case ast.Constant(value=value):
+            return value
         case ast.Subscript(value=outer, slice=inner):
             return _type_of(outer)[_type_of(inner)]
         case ast.Tuple(elts=several):
@@ -67,5 +67,6 @@ def generator_from_dict(data: Mapping[str, Any]) -> Any:
     found = getattr(sys.modules.get(module_name), class_name, None)
     if not isinstance(found, type):
         raise InputError(f"chat_generator is a {name!r}, which is not there; import its module before from_dict")
-    check_generator(found)
+    if not is_generator(found):
+        raise InputError(f"chat_generator is a {name!r}, which is no generator")
     return found.from_dict(dict(data)) if hasattr(found, "from_dict") else found(**data.get("init_parameters", {}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import FrozenInstanceError
-from itertools import pairwise
+from itertools import pairwise, product
 from math import isnan, nan
 
 import numpy as np
@@ -222,24 +222,30 @@ def test_bools_numbers_and_arrays_are_the_same_labels():
 
 
 def test_intervals_are_scipys_over_pairs_of_rows():
-    metrics = pytest.importorskip("sklearn.metrics")
     from scipy.stats import bootstrap
 
     random = np.random.default_rng(5)
     human = random.integers(0, 2, 60)
     judged = np.where(random.random(60) < 0.8, human, 1 - human)
-    result = agreement(judged, human, n_resamples=N_RESAMPLES, rng=11)
-    for name, statistic in (("accuracy", metrics.accuracy_score), ("kappa", metrics.cohen_kappa_score)):
-        expected = bootstrap(
-            (human, judged),
-            statistic,
-            n_resamples=N_RESAMPLES,
-            paired=True,
-            vectorized=False,
-            method="percentile",
-            rng=11,
-        ).confidence_interval
-        assert result.intervals[name] == pytest.approx((expected.low, expected.high))
+
+    def accuracy(human, judged, axis):
+        return np.mean(human == judged, axis=axis)
+
+    expected = bootstrap((human, judged), accuracy, paired=True, method="percentile", rng=11).confidence_interval
+    # of other random numbers: an end may be another of the 60ths that accuracies are
+    assert agreement(judged, human).intervals["accuracy"] == pytest.approx((expected.low, expected.high), abs=1.01 / 60)
+
+
+def test_intervals_are_those_of_all_resamples_that_there_are():
+    metrics = pytest.importorskip("sklearn.metrics")
+    judged, human = np.array([1, 1, 0, 0]), np.array([1, 1, 1, 0])
+    resamples = [list(rows) for rows in product(range(4), repeat=4)]
+    mixed = [rows for rows in resamples if len({*judged[rows], *human[rows]}) > 1]
+    kappas = [metrics.cohen_kappa_score(human[rows], judged[rows]) for rows in mixed]
+    accuracies = [np.mean(human[rows] == judged[rows]) for rows in resamples]
+    intervals = agreement(judged, human, n_resamples=100_000).intervals
+    for name, exact in (("accuracy", accuracies), ("kappa", kappas)):
+        assert intervals[name] == pytest.approx(np.quantile(exact, (0.025, 0.975)))
 
 
 def test_a_seed_repeats_the_intervals_and_leaves_the_process_alone():

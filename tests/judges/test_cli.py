@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -394,7 +393,7 @@ def test_version(cli):
     assert re.fullmatch(r"llm-judges \d+\.\d+\S*\n", cli("--version").out)
 
 
-# As a process
+# As a process, where it must be one: a start takes longer than most tests
 
 
 def start(folder: Path, *arguments: object, **options) -> subprocess.Popen[str]:
@@ -404,101 +403,82 @@ def start(folder: Path, *arguments: object, **options) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes)
 
 
-def test_after_kill_9_the_same_command_finishes_what_is_missing(folder):
+def test_after_kill_9_the_same_command_finishes_what_is_missing(cli, folder):
     n_rows, n_before, concurrency = 100, 40, 8
     write_rows(three_rows(n_rows), folder / "rows.jsonl")
+    killed = []
 
     def answer(seen: Seen) -> Answer:
+        if killed and len(server.requests) == n_before:
+            killed[0].send_signal(signal.SIGKILL)
         return says(verdict(*[1] * (row_of(seen) % 3), 0), delay=0.02)
 
     with Server(answer) as server:
         command = ("faithfulness", "rows.jsonl", "--concurrency", concurrency, "--base-url", server.url)
-        undisturbed = start(folder, *command, "--out", "undisturbed.jsonl")
-        assert undisturbed.wait(60) == 0
-        undisturbed.communicate()
+        assert cli(*command, "--out", "undisturbed.jsonl").code == 0
 
         server.requests.clear()
         command += ("--out", "judged.jsonl", "--store", "run.db")
-        killed = start(folder, *command)
-        deadline = time.monotonic() + 60
-        while len(server.requests) < n_before and time.monotonic() < deadline:
-            time.sleep(0.005)
-        killed.send_signal(signal.SIGKILL)
-        killed.communicate()
+        killed.append(start(folder, *command))
+        killed[0].communicate(timeout=60)
+        assert killed.pop().returncode == -signal.SIGKILL
         n_asked = len(server.requests)
         assert n_before <= n_asked < n_rows
         assert not (folder / "judged.jsonl").exists()
 
         (folder / "judged.jsonl").write_text('{"id": 0, "question": "ques')
         server.requests.clear()
-        again = start(folder, *command)
-        assert again.wait(60) == 0
-        again.communicate()
+        assert cli(*command).code == 0
     assert n_rows - n_asked <= len(server.requests) <= n_rows - n_asked + concurrency
     assert (folder / "judged.jsonl").read_bytes() == (folder / "undisturbed.jsonl").read_bytes()
 
 
-def test_ctrl_c_ends_with_130_and_keeps_what_is_done(folder):
+def test_ctrl_c_ends_with_130_and_keeps_what_is_done(cli, folder):
     write_rows(three_rows(10), folder / "rows.jsonl")
+    interrupted = []
 
     def answer(seen: Seen) -> Answer:
-        return says(verdict(1), delay=0.0 if row_of(seen) < 3 else 30.0)
+        if interrupted and len(server.requests) == 7:  # three rows are done, and four under way
+            interrupted[0].send_signal(signal.SIGINT)
+        return says(verdict(1), delay=30.0 if interrupted and row_of(seen) > 2 else 0.0)
 
     with Server(answer) as server:
-        command = ("faithfulness", "rows.jsonl", "--concurrency", 1, "--base-url", server.url, "--store", "run.db")
-        process = start(folder, *command)
-        deadline = time.monotonic() + 60
-        while len(server.requests) < 4 and time.monotonic() < deadline:
-            time.sleep(0.005)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
-        assert process.returncode == 130
+        command = ("faithfulness", "rows.jsonl", "--concurrency", 4, "--base-url", server.url, "--store", "run.db")
+        interrupted.append(start(folder, *command))
+        out, err = interrupted[0].communicate(timeout=60)
+        assert interrupted.pop().returncode == 130
         assert [json.loads(line)["reason"] for line in out.splitlines()] == [None] * 3 + ["skipped"] * 7
         assert "3 of 10 rows scored" in err
         assert "Traceback" not in err
         server.requests.clear()
-        server._script = lambda _: says(verdict(1))
-        again = start(folder, *command)
-        again.communicate(timeout=60)
-        assert again.returncode == 0
-    assert [row_of(seen) for seen in server.requests] == [*range(3, 10)]
+        assert cli(*command).code == 0
+    assert sorted(map(row_of, server.requests)) == [*range(3, 10)]
 
 
-def test_progress_on_a_terminal_has_rows_failures_and_tokens(folder):
+def test_progress_on_a_terminal_has_rows_failures_and_tokens(cli, folder, monkeypatch):
     pty, termios = pytest.importorskip("pty"), pytest.importorskip("termios")
     terminal, its_end = pty.openpty()
     termios.tcsetwinsize(its_end, (24, 120))
-    with Server(by_row(HALF, says(None, refusal="no"), HALF)) as server:
-        process = start(folder, "faithfulness", "rows.jsonl", "--base-url", server.url, stderr=its_end)
-        process.communicate(timeout=60)
-    os.close(its_end)
-    shown = os.read(terminal, 100_000).decode()
+    with Server(by_row(HALF, says(None, refusal="no"), HALF)) as server, os.fdopen(its_end, "w") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        assert cli("faithfulness", "rows.jsonl", "--base-url", server.url).code == 1
+        stderr.flush()
+        shown = os.read(terminal, 100_000).decode()
     os.close(terminal)
-    assert process.returncode == 1
     assert re.search(r"3/3 .*failed=1, tokens=90", shown)
 
 
-def test_retries_say_nothing_of_their_own(folder):
-    answers = iter([fails(500), HALF])
-    with Server(lambda _: next(answers)) as server:
-        options = ("--base-url", server.url, "--limit", 1)
-        process = start(folder, "faithfulness", "rows.jsonl", *options)
-        _, err = process.communicate(timeout=60)
-    assert err == (
-        "1 of 1 rows scored, mean score 0.5000; 2 requests, 10 prompt and 20 completion tokens; "
-        "0 replies from the store\n"
-    )
-
-
-def test_a_reader_that_leaves_gets_no_traceback(folder):
+def test_retries_say_nothing_and_a_reader_that_leaves_gets_no_traceback(folder):
     reading, writing = os.pipe()
     os.close(reading)
-    with Server(lambda _: HALF) as server:
-        process = start(folder, "faithfulness", "rows.jsonl", "--base-url", server.url, stdout=writing)
+    answers = iter([fails(500), HALF])
+    with Server(lambda _: next(answers)) as server:
+        options = ("--limit", 1, "--base-url", server.url)
+        process = start(folder, "faithfulness", "rows.jsonl", *options, stdout=writing)
         os.close(writing)
         _, err = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert "Error" not in err
+    assert len(server.requests) == 2
+    assert (process.returncode, err) == (141, "")
 
 
 def test_help_imports_neither_openai_nor_numpy():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import typing
 from enum import Enum
 from math import isnan
 from typing import Literal
@@ -17,7 +18,7 @@ from tests.judges.judging import Recording, llm
 
 pytest.importorskip("pydantic", reason="needs the extra: pip install 'metrics-core[judges]'")
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 
 
 class Grade(Enum):
@@ -145,6 +146,33 @@ def test_aliases_and_defaults_of_a_model():
 def test_what_is_no_schema_of_an_object_is_refused(schema):
     with pytest.raises(InputError, match="outputs"):
         judge(outputs=schema)
+
+
+class Node(BaseModel):
+    rating: int
+    children: list[Node] = []
+
+
+def test_a_model_may_be_recursive():
+    replies = ['{"rating": 1, "children": [{"rating": "none"}]}', '{"rating": 1, "children": [{"rating": 2}]}']
+    evaluator = judge(*replies, outputs=Node, score="rating")
+    assert evaluator.run(texts=["t"])["individual_scores"] == [1]
+    assert "children.0.rating" in evaluator._chat_generator.requests[1].messages[-1].text
+    again = LLMEvaluator.from_dict(LLMEvaluator("Rate.", [("texts", list[str])], Node, score="rating").to_dict())
+    assert again.output_keys == ["rating", "children"]
+
+
+@pytest.mark.parametrize("outputs", [RootModel[list[int]], RootModel[dict[str, int]], create_model("Nothing")])
+def test_a_model_without_fields_is_refused(outputs):
+    with pytest.raises(InputError, match="must describe an object with properties"):
+        judge(outputs=outputs)
+
+
+@pytest.mark.parametrize("kind", [list[str | None], list[typing.Any], list[tuple[str, int]], list[Literal["a", 1]]])
+def test_types_of_inputs_survive_the_dict_form(kind):
+    evaluator = LLMEvaluator("Rate.", [("texts", kind)], ["ok"], [])
+    data = json.loads(json.dumps(evaluator.to_dict()))
+    assert LLMEvaluator.from_dict(data).inputs == [("texts", kind)]
 
 
 @pytest.mark.parametrize("ref", ["#/$defs/a", "http://127.0.0.1:9/schema.json"])

@@ -241,11 +241,15 @@ def test_haystacks_own_openai_generator_and_its_errors():
     from llm_judges import FatalError
     from tests.judges.server import Server, fails, says
 
-    def evaluator(server):
+    def evaluator(server, **options):
         generator = TheirGenerator(
-            api_key=haystack.utils.Secret.from_token("k"), model="m", api_base_url=server.url, max_retries=0
+            api_key=haystack.utils.Secret.from_token("k"),
+            model="m",
+            api_base_url=server.url,
+            generation_kwargs={"seed": 42, "temperature": 1},
+            max_retries=0,
         )
-        return FaithfulnessEvaluator(progress_bar=False, raise_on_failure=False, chat_generator=generator)
+        return FaithfulnessEvaluator(progress_bar=False, raise_on_failure=False, chat_generator=generator, **options)
 
     with Server(lambda _: says('{"statements": ["s"], "statement_scores": [1]}')) as server:
         judge = evaluator(server)
@@ -259,6 +263,12 @@ def test_haystacks_own_openai_generator_and_its_errors():
 
         assert asyncio.run(in_a_loop())["score"] == asyncio.run(in_a_loop())["score"] == 1.0
         judge.close()
+        server.requests.clear()
+        sampled = evaluator(server, samples=2)
+        assert sampled.run(**rows(1))["score"] == 1.0
+        assert sorted(seen.body["seed"] for seen in server.requests) == [42, 43]
+        assert {seen.body["temperature"] for seen in server.requests} == {1}
+        sampled.close()
     with (
         Server(lambda _: fails(401, "invalid_api_key")) as server,
         closing(evaluator(server)) as judge,

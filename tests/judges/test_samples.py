@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from math import isnan
+from math import isnan, nan
+from types import SimpleNamespace
 
 import pytest
 
 from llm_judges import LLMEvaluator, ScriptedChatGenerator
 from metrics_core.errors import InputError
 from tests.judges.judging import Recording, faithfulness, llm, relevance, rows, verdict
+from tests.judges.server import Server, says
 
 FOUND, NOTHING = ('{"relevant_statements": ["context 0"]}', '{"relevant_statements": []}')
 
@@ -122,3 +124,49 @@ def test_samples_without_a_score_keep_their_results():
 def test_an_empty_panel():
     with pytest.raises(InputError, match="empty list"):
         LLMEvaluator("i", [("texts", list[str])], ["ok"], [], chat_generator=[])
+
+
+def test_samples_have_seeds_of_their_own_where_there_is_one():
+    with Server(lambda _: says(verdict(1))) as server:
+        for parameters in ({"seed": 42}, {}):
+            faithfulness(server, samples=3, client={"generation_kwargs": parameters}).run(**rows(2))
+    assert sorted(seen.body["seed"] for seen in server.requests[:6]) == [42, 42, 43, 43, 44, 44]
+    assert not any("seed" in seen.body for seen in server.requests[6:])
+
+
+@pytest.mark.parametrize("empty_at", range(3))
+def test_a_sample_that_is_left_out_has_no_part_wherever_it_stands(empty_at):
+    replies = [verdict(1, 1), verdict(0)]
+    replies.insert(empty_at, verdict())
+    options = {"samples": 3, "max_concurrency": 1, "empty_score": nan}
+    result = faithfulness(chat_generator=ScriptedChatGenerator(replies), **options).run(**rows(1))
+    assert (result["individual_scores"], result["spread"]) == ([0.5], [1])
+    assert result["results"][0]["statements"] == ["s0", "s1"]
+    assert isnan(result["samples"][0][empty_at]["score"])
+
+
+class Seeded:
+    """In Haystack's shape, with parameters that a call may replace."""
+
+    generation_kwargs = {"seed": 7, "temperature": 1}  # noqa: RUF012  # as Haystack's have it
+
+    def __init__(self):
+        self.given = []
+
+    def run(self, messages, generation_kwargs=None):
+        self.given.append(generation_kwargs)
+        return {"replies": [SimpleNamespace(text=verdict(1), meta={})]}
+
+
+class SeededAndClosed(Seeded):
+    def run(self, messages):
+        return super().run(messages)
+
+
+def test_samples_of_haystack_s_generators_have_seeds_where_their_calls_take_parameters():
+    replaceable, closed = Seeded(), SeededAndClosed()
+    for generator in (replaceable, closed):
+        result = faithfulness(chat_generator=generator, samples=3, max_concurrency=1).run(**rows(1))
+        assert result["score"] == 1
+    assert replaceable.given == [None, {"seed": 8}, {"seed": 9}]
+    assert closed.given == [None] * 3

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -262,91 +261,34 @@ def test_the_first_of_two_replies_counts(store):
         assert other.put("key", Reply("second"), 0).text == "first"
 
 
-# Processes
-
 _RUN = """
-import json, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background processes ignore it
-from llm_judges import FaithfulnessEvaluator, OpenAIChatGenerator
-from tests.judges.judging import rows
-url, store, out, count = sys.argv[1:]
-result = FaithfulnessEvaluator(
-    progress_bar=False, chat_generator=OpenAIChatGenerator("m", "none", url), store=store, max_concurrency=4
-).run(**rows(int(count)))
-del result["usage"]
-open(out, "w").write(json.dumps(result))
+import sys
+from llm_judges import OpenAIChatGenerator
+from tests.judges.judging import faithfulness, rows
+url, store = sys.argv[1:]
+faithfulness(chat_generator=OpenAIChatGenerator("loopback", "none", url), store=store).run(**rows(60))
 """
 
 
-def process(server: Server, store: Path, out: Path, count: int) -> subprocess.Popen:
-    arguments = [sys.executable, "-c", _RUN, server.url, str(store), str(out), str(count)]
-    return subprocess.Popen(arguments, cwd=ROOT)
-
-
-def test_after_a_kill_the_rerun_asks_only_for_what_is_missing(tmp_path):
-    count, held = 100, 60
-    victims = []
+def test_two_processes_share_a_store(store):
+    begun = threading.Event()
 
     def script(seen: Seen) -> Answer:
-        if victims and len(server.requests) == held:
-            victims[0].send_signal(signal.SIGKILL)
+        begun.set()
         return says(verdict(1, row_of(seen.prompt) % 2), delay=0.02)
 
     with Server(script) as server:
-        out = tmp_path / "undisturbed.json"
-        assert process(server, tmp_path / "a.db", out, count).wait(60) == 0
+        other = subprocess.Popen([sys.executable, "-c", _RUN, server.url, str(store)], cwd=ROOT)
+        assert begun.wait(60)
+        result = faithfulness(server, store=store).run(**rows(60))
+        assert other.wait(60) == 0
+        assert 60 <= len(server.requests) <= 120
         server.requests.clear()
-
-        victims.append(process(server, tmp_path / "b.db", tmp_path / "killed.json", count))
-        assert victims[0].wait(60) == -signal.SIGKILL
-        assert not (tmp_path / "killed.json").exists()
-        reached = len(server.requests)
-        assert held <= reached < count
-        victims.clear()
-        server.requests.clear()
-
-        again = tmp_path / "again.json"
-        assert process(server, tmp_path / "b.db", again, count).wait(60) == 0
-        assert count - reached <= len(server.requests) <= count - reached + 4  # those that were under way
-    assert again.read_text() == out.read_text()
-
-
-def test_two_processes_share_a_store(tmp_path):
-    store = tmp_path / "run.db"
-    with Server(lambda seen: says(verdict(1, row_of(seen.prompt) % 2), delay=0.005)) as server:
-        outs = [tmp_path / "one.json", tmp_path / "two.json"]
-        processes = [process(server, store, out, 60) for out in outs]
-        assert [running.wait(60) for running in processes] == [0, 0]
-    assert outs[0].read_text() == outs[1].read_text()
-    assert len(server.requests) <= 120
+        again = faithfulness(server, store=store).run(**rows(60))
+        assert server.requests == []
+    assert result["results"] == again["results"]
+    assert [row["statement_scores"] for row in result["results"]] == [[1, row % 2] for row in range(60)]
     database = sqlite3.connect(store)
     assert database.execute("SELECT count(*) FROM replies").fetchone() == (60,)
     assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     database.close()
-
-
-def test_an_interrupt_keeps_finished_rows_and_ends_the_run(tmp_path):
-    store = tmp_path / "run.db"
-    victims = []
-
-    def script(seen: Seen) -> Answer:
-        if len(server.requests) == 10:
-            os.kill(victims[0].pid, signal.SIGINT)
-        return says(verdict(1), delay=0.05 if len(server.requests) < 10 else 20)
-
-    with Server(script) as server:
-        victims.append(
-            subprocess.Popen(
-                [sys.executable, "-c", _RUN, server.url, str(store), str(tmp_path / "out"), "50"],
-                cwd=ROOT,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        )
-        _, errors = victims[0].communicate(timeout=60)
-    assert "InterruptedRun: the run was interrupted" in errors
-    assert len(server.requests) < 50
-    database = sqlite3.connect(store)
-    (kept,) = database.execute("SELECT count(*) FROM replies").fetchone()
-    database.close()
-    assert 1 <= kept <= len(server.requests)
