@@ -26,9 +26,9 @@ from metrics_core.columns import CONTENTS, ColumnKind, contents
 from metrics_core.distinct import fingerprints_of
 from metrics_core.errors import FileFormatError, InputError
 from metrics_core.keys import decode_keys
+from metrics_core.parts import whole_or_not_at_all
 from metrics_core.policies import Policies
 from metrics_core.remote import AnyPath, path_on
-from metrics_core.parts import whole_or_not_at_all
 from metrics_core.sources.arrow import BATCH_ROWS, batches_of, is_frame, keys_of, long_columns
 from metrics_core.tables import Paths, is_table, read_batches, row_groups, schema_of, table_files
 from metrics_core.threads import ordered_map
@@ -117,7 +117,7 @@ class Judgements:
         else:
             if isinstance(qrels, bytes) or not isinstance(qrels, (str, os.PathLike, Sequence)):
                 raise InputError(
-                    "qrels must be files of long tables or a TREC file, a dict, what read_qrels gives, or a long table; "
+                    "qrels must be a long table, files of one, a TREC file, a dict, or what read_qrels gives, "
                     f"got {type(qrels).__name__}"
                 )
             files = [file.resolve() for file in table_files(qrels, filesystem)]

@@ -172,7 +172,9 @@ def test_columns_at_fault_are_named(files):
     table = parquet.read_table(path)
     numbers = pa.array(range(len(table)))
     others = {
-        "column 'score' must hold integers or floats or booleans, got": table.set_column(2, "score", table["doc_id"]),
+        "column 'score' must hold integers or floats or booleans, got string": table.set_column(
+            2, "score", table["doc_id"]
+        ),
         "the run table needs a column of each": table.append_column("x", numbers).rename_columns(["a", "b", "c", "d"]),
         "document ids are integers, those of .*0.parquet strings; cast one": table.set_column(1, "doc_id", numbers),
     }
@@ -180,6 +182,12 @@ def test_columns_at_fault_are_named(files):
         parquet.write_table(other, path)
         with pytest.raises(FileFormatError, match=rf"1\.parquet: {message}"):
             evaluate_dataset(files[1], "AP", qrels=files[0])
+    path.unlink()
+    (files[1] / "1.csv").write_text("query_id,doc_id,score\n7,d1,0.5\n")  # whose cells are texts
+    with pytest.raises(
+        FileFormatError, match=r"1\.csv: column 'score' must hold integers or floats or booleans, got st"
+    ):
+        evaluate_dataset(files[1], "AP", qrels=files[0])
 
 
 def test_resuming(tmp_path, files, monkeypatch):
@@ -236,7 +244,7 @@ def test_judgements_of_other_packages(files, kind):
         ({"q1": {"d1": 1}, "q2": {}}, "the qrels have query 'q2' without any judgement, as no long table has"),
         ({"q\udcff": {"d1": 1}}, r"id 'q\\udcff' of the qrels is not UTF-8"),
         ({"q1": {"d\udcff": 1}}, r"id 'd\\udcff' of the qrels is not UTF-8"),
-        (5, "qrels must be files of long tables or a TREC file, a dict, .*; got int"),
+        (5, "qrels must be a long table, files of one, .*, got int"),
     ],
 )
 def test_judgements_that_are_no_table(files, qrels, message):
