@@ -1,9 +1,12 @@
 """Long tables grouped by query out of core: rows go to files by a fingerprint of their query, a file at a time fits.
 
-Measured on 20 million shuffled rows (query, document, score) into 16 groups on two busy cores: this loop 5.4 s of CPU
-time and 490 MB, polars 2.1 (sink_parquet with PartitionBy) 5.9 s and 500 MB, duckdb 2.0 (COPY with PARTITION_BY) 12.2 s
-and 1,100 MB; of 5 million rows 1.8, 1.5 and 3.0 s, 470, 330 and 430 MB. So no other engine is needed, rows at fault are
-known by file and number, and a group does not hang on the version of somebody's hash.
+`python -m benchmarks grouping` has this loop beside polars (sink_parquet with PartitionBy) and duckdb (COPY with
+PARTITION_BY): neither takes less CPU time. So no other engine is needed, rows at fault are known by file and number,
+and a group, which may have to be made again, does not hang on the version of somebody's hash.
+
+What is in memory: while rows are grouped, a batch of some tens of megabytes, also of long ids; then, for each thread, the
+rows of a group. Groups are cut by rows and by bytes before compression, so that many queries and long ids make more of
+them. Two things make them larger: a query is never split, and there are no more groups than files may be open.
 """
 
 from __future__ import annotations

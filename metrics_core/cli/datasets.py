@@ -15,7 +15,6 @@ from metrics_core.cli.runs import EvaluatedRun, Evaluation, run_names
 from metrics_core.dataset import evaluate_dataset
 from metrics_core.metrics import parse_all
 from metrics_core.policies import Policies
-from metrics_core.tables import means_tables, schema_of, table_files
 from metrics_core.threads import thread_count
 
 
@@ -38,18 +37,6 @@ class Workers:
         with started as executor:
             n_threads = self.n_threads if executor is None else None
             yield {"executor": executor, "n_threads": n_threads, "progress_bar": sys.stderr.isatty()}
-
-
-def columns_of(path: str) -> list[str] | None:
-    """The columns of a table, of several files those of the first; None: the path is that of no table.
-
-    Raises:
-        MetricsError, OSError: as by `metrics_core.evaluate_dataset`.
-    """
-    if not means_tables(path):
-        return None
-    names: list[str] = schema_of(table_files(path)[0]).names
-    return names
 
 
 def evaluate_rows(

@@ -93,14 +93,13 @@ def evaluate_command(
     if per_query and (out is not None or executor is not None):
         raise click.UsageError("--per-query shows what --out writes; leave one out", context)
     try:
-        from metrics_core.cli import datasets
-        from metrics_core.cli.runs import evaluate_files
-        from metrics_core.tables import means_tables
+        from metrics_core.tables import means_tables, schema_of, table_files
 
-        workers = datasets.Workers(executor, threads)
-        found = datasets.columns_of(qrels)
+        found = schema_of(table_files(qrels)[0]).names if means_tables(qrels) else None
         if found is not None and _are_rows(qrels, found, runs, roles, context):
-            paths = [qrels, *runs]
+            from metrics_core.cli import datasets
+
+            paths, workers = [qrels, *runs], datasets.Workers(executor, threads)
             by_default = context.get_parameter_source("profile") is ParameterSource.DEFAULT
             if by_default and roles.get("scores", "scores") not in found:
                 policies["profile"] = "haystack"
@@ -117,8 +116,13 @@ def evaluate_command(
         elif out is not None or executor is not None:
             if others := [path for path in runs if not means_tables(path)]:
                 raise click.UsageError(f"--out and --executor are for tables, which {others[0]!r} is not", context)
-            evaluation = datasets.evaluate_long_tables(qrels, runs, metrics, Policies(**policies), out, workers)
+            from metrics_core.cli.datasets import Workers, evaluate_long_tables
+
+            workers = Workers(executor, threads)
+            evaluation = evaluate_long_tables(qrels, runs, metrics, Policies(**policies), out, workers)
         else:
+            from metrics_core.cli.runs import evaluate_files
+
             evaluation = evaluate_files(qrels, runs, metrics, Policies(**policies), n_threads=threads)
     except ImportError as error:
         raise click.ClickException(str(error)) from error

@@ -7,18 +7,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from metrics_core.cli.output import displayable
-from metrics_core.dataset import DatasetScores
 from metrics_core.errors import InputError
 from metrics_core.evaluation import evaluate
-from metrics_core.grouping import read_long
 from metrics_core.metrics import Metric, parse_all
 from metrics_core.policies import Policies
 from metrics_core.scores import Scores
 from metrics_core.tables import means_tables
 from metrics_core.trec import Qrels, Run, read_qrels, read_run
+
+if TYPE_CHECKING:
+    from metrics_core.dataset import DatasetScores
 
 STANDARD_INPUT = "-"
 
@@ -35,26 +36,26 @@ class EvaluatedRun:
     @property
     def missing(self) -> list[str]:
         """The judged queries that the run lacks, as far as their names are known."""
-        if self.query_ids is None or isinstance(self.scores, DatasetScores):
+        if self.query_ids is None:
             return []
-        return [query for query in self.scores.query_ids if query not in self.query_ids]
+        return [query for query in self.per_query.query_ids if query not in self.query_ids]
 
     @property
     def unjudged(self) -> frozenset[str]:
         """The queries of the run without judgements, as far as their names are known."""
-        if self.query_ids is None or isinstance(self.scores, DatasetScores):
+        if self.query_ids is None:
             return frozenset()
-        return self.query_ids.difference(self.scores.query_ids)
+        return self.query_ids.difference(self.per_query.query_ids)
 
     @property
     def n_missing(self) -> int:
         """How many judged queries the run lacks."""
-        return self.scores.n_missing if isinstance(self.scores, DatasetScores) else len(self.missing)
+        return len(self.missing) if isinstance(self.scores, Scores) else self.scores.n_missing
 
     @property
     def n_unjudged(self) -> int:
         """How many queries of the run have no judgements."""
-        return self.scores.n_unjudged if isinstance(self.scores, DatasetScores) else len(self.unjudged)
+        return len(self.unjudged) if isinstance(self.scores, Scores) else self.scores.n_unjudged
 
     @property
     def per_query(self) -> Scores:
@@ -91,18 +92,24 @@ def evaluate_files(
     if [qrels, *runs].count(STANDARD_INPUT) > 1:
         raise InputError("only one of the files can be standard input ('-')")
     if means_tables(qrels):
-        judgements: Any = read_long(qrels, Qrels)
+        judgements: Any = _long_table(qrels, Qrels)
     else:
         judgements = read_qrels(qrels, duplicate_judgements=policies.duplicate_judgements, n_threads=n_threads)
     evaluated = []
     for path, name in zip(runs, run_names(runs), strict=True):
         tables = means_tables(path)
-        run: Any = read_long(path, Run) if tables else read_run(path, n_threads=n_threads)
+        run: Any = _long_table(path, Run) if tables else read_run(path, n_threads=n_threads)
         scores = evaluate(judgements, run, parsed, policies=policies, n_threads=n_threads)
         scores = replace(scores, query_ids=tuple(map(str, scores.query_ids)))
         ids = run.column("query_id").unique().to_pylist() if tables else run.query_ids
         evaluated.append(EvaluatedRun(name, path, scores, frozenset(map(str, ids))))
     return Evaluation(qrels, tuple(parsed), policies, tuple(evaluated))
+
+
+def _long_table(path: str, kind: type[Qrels | Run]) -> Any:
+    from metrics_core.grouping import read_long  # here, as TREC files need not wait for it
+
+    return read_long(path, kind)
 
 
 def run_names(paths: Sequence[str]) -> list[str]:
