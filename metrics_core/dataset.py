@@ -180,7 +180,7 @@ class _Call:
         """The file that is wanted in the end, if one is, and the folder of parts."""
         if self.out is None:
             return None, None
-        target, folder = output_of(self.out, self.filesystem)
+        target, folder = output_of(self.out, files, self.filesystem)
         return target, Parts(folder.resolve(), computed, map(Fragment.of, files))
 
     def threads_inside(self, n_pieces: int) -> int:

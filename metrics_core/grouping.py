@@ -4,9 +4,9 @@
 PARTITION_BY): neither takes less CPU time. So no other engine is needed, rows at fault are known by file and number,
 and a group, which may have to be made again, does not hang on the version of somebody's hash.
 
-What is in memory: while rows are grouped, a batch of some tens of megabytes, also of long ids; then, for each thread, the
-rows of a group. Groups are cut by rows and by bytes before compression, so that many queries and long ids make more of
-them. Two things make them larger: a query is never split, and there are no more groups than files may be open.
+What is in memory: while rows are grouped, a batch of some tens of megabytes, also of long ids; then, for each thread,
+the rows of a group. Groups are cut by rows and by bytes before compression, so that many queries and long ids make more
+of them. Two things make them larger: a query is never split, and there are no more groups than files may be open.
 """
 
 from __future__ import annotations

@@ -417,6 +417,17 @@ class TestFaults:
         assert [path.name for path in out.iterdir() if path.name != "_manifest.json"] == ["part-00000-000000.parquet"]
         assert_same(evaluate_dataset(folder, ["AP", "RR"], out=out), in_memory(folder, ["AP", "RR"]))
 
+    def test_out_is_read(self, folder, tmp_path):
+        qrels = tmp_path / "qrels.parquet"
+        parquet.write_table(pa.table({"query": ["q"], "document": ["d"], "grade": [1]}), qrels)
+        with pytest.raises(InputError, match=r"out is .*1\.parquet, which is read; name another file"):
+            evaluate_dataset(folder, METRICS, out=folder / ".." / "in" / "1.parquet")
+        run = pa.table({"query": ["q"], "document": ["d"], "score": [1.0]})
+        parquet.write_table(run, tmp_path / "run.parquet")
+        with pytest.raises(InputError, match=r"out is .*qrels\.parquet, which is read"):
+            evaluate_dataset(tmp_path / "run.parquet", METRICS, qrels=qrels, out=qrels)
+        assert_same(evaluate_dataset(folder, METRICS), in_memory(folder))
+
     def test_no_rows(self, tmp_path):
         parquet.write_table(rows(1).slice(0, 0), tmp_path / "a.parquet")
         with pytest.raises(InputError, match=r"there is not a row in .*a\.parquet"):

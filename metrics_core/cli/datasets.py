@@ -12,9 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from metrics_core.cli.runs import EvaluatedRun, Evaluation, run_names
-from metrics_core.dataset import evaluate_dataset
+from metrics_core.dataset import DatasetScores, evaluate_dataset
 from metrics_core.metrics import parse_all
 from metrics_core.policies import Policies
+from metrics_core.scores import Scores
 from metrics_core.threads import thread_count
 
 
@@ -57,20 +58,22 @@ def evaluate_rows(
     """
     with workers.arguments() as arguments:
         found = evaluate_dataset(list(paths), metrics, out=out, columns=columns, policies=policies, **arguments)
-    run = EvaluatedRun(run_names(paths[:1])[0], paths[0], found, None)
-    return Evaluation(paths[0], tuple(parse_all(metrics)), found.policies, (run,))
+    return _of_one_data_set(paths, metrics, found)
 
 
 def evaluate_rows_in_memory(
     paths: Sequence[str], metrics: Sequence[str], policies: Policies, columns: Mapping[str, str], workers: Workers
 ) -> Evaluation:
     """As `evaluate_rows`, with the scores of each query."""
-    with TemporaryDirectory(prefix="metrics-core-") as folder:
-        evaluation = evaluate_rows(paths, metrics, policies, columns, Path(folder), workers)
-        (run,) = evaluation.runs
-        scores = run.scores.scores()
-    scores = replace(scores, query_ids=tuple(map(str, scores.query_ids)))
-    return replace(evaluation, runs=(replace(run, scores=scores),))
+    with TemporaryDirectory(prefix="metrics-core-") as folder, workers.arguments() as arguments:
+        found = evaluate_dataset(list(paths), metrics, out=folder, columns=columns, policies=policies, **arguments)
+        scores = found.scores()
+    return _of_one_data_set(paths, metrics, replace(scores, query_ids=tuple(map(str, scores.query_ids))))
+
+
+def _of_one_data_set(paths: Sequence[str], metrics: Sequence[str], scores: Scores | DatasetScores) -> Evaluation:
+    run = EvaluatedRun(run_names(paths[:1])[0], paths[0], scores, None)
+    return Evaluation(paths[0], tuple(parse_all(metrics)), scores.policies, (run,))
 
 
 def evaluate_long_tables(
