@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -352,6 +354,13 @@ def raising(error, function, after):
         raise error
 
     return call
+
+
+def test_a_process_pool(files):
+    expected = evaluate_dataset(files[1], METRICS, qrels=files[0], part_rows=20, n_threads=1)
+    with ProcessPoolExecutor(1, get_context("spawn")) as executor:
+        found = evaluate_dataset(files[1], METRICS, qrels=files[0], part_rows=20, executor=executor)
+    assert found == expected
 
 
 def test_progress(files, capsys):
