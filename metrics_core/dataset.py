@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -28,15 +29,15 @@ from metrics_core.policies import Policies
 from metrics_core.remote import AnyPath
 from metrics_core.scores import Scores, summary
 from metrics_core.sources.arrow import keys_of
-from metrics_core.tables import Paths, RowGroups, n_rows, row_groups, schema_of, table_files
+from metrics_core.tables import Paths, RowGroups, row_groups, schema_of, table_files
 from metrics_core.tabular import ColumnIds, RowScorer
 from metrics_core.threads import ordered_map, thread_count
 from metrics_core.trec import Run
 
 _PART_ROWS = 1 << 18
-_DOCUMENTS = 16  # rows of long tables that are taken for a query: four million make a group
+_DOCUMENTS = 4  # rows of long tables that are taken for a query: a million make a group
+_DOCUMENT_BYTES = 64  # of such a row at most, on average, lest a group has fewer; and of a line of JSONL
 _MOST_GROUPS = 400  # as each is an open file
-_BYTES_OF_A_LINE = 64  # of JSONL, where rows are not counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,20 +121,22 @@ def evaluate_dataset(
         metrics: names ("nDCG@10"), Metric objects, or a single one.
         qrels: the judgements, with a row a document: files as `paths`; a path of a TREC file; a dict, or a table in
             memory. Rows need not be in any order: both tables are grouped by query first, on disk. The order of the
-            queries in the results is then none in particular.
+            queries in the results is then none in particular. A group of about a million rows (more, beyond 400
+            million in all) is in memory for each thread, and in it all rows of a query, however many there are.
         out: a folder, where parts of columns `query_id` (or `file` and `row`, from 0) and one a metric are left beside
             `_summary.json`, which is written last; null = not scored. Or a file, .parquet, made of them in the end.
             None: only the aggregates are wanted.
         executor: where the pieces are scored. None: in threads of this process; any Executor of concurrent.futures (a
             process pool; `client.get_executor()` of Dask); "ray": the cluster that this process is connected to, or a
-            local one. Workers read the files and write the parts themselves, so they have to see both.
+            local one. Workers read the files and write the parts themselves, so they have to see both; and the groups
+            of long tables, which are in `out`, or else where temporary files are.
         columns: names of columns by role, as for `evaluate_table`.
         policies: as for `evaluate_table`; with qrels, as for `evaluate`.
         n_threads: for each worker; None: as many as there are cores without an executor, else one. Neither scores nor
             aggregates depend on it, nor on the executor.
         filesystem: of pyarrow or fsspec, for `paths` and `out` where they are no URIs. None: the local one.
-        part_rows: about how many rows of a parquet file make a part, a row group not being split; of long tables,
-            sixteen times as many.
+        part_rows: about how many rows of a parquet file make a part, a row group not being split; of long tables, four
+            times as many, or fewer where rows are long.
         progress_bar: whether to show one, in rows, on standard error.
 
     Raises:
@@ -177,12 +180,23 @@ class _Call:
         """The file that is wanted in the end, if one is, and the folder of parts."""
         if self.out is None:
             return None, None
-        target, folder = output_of(self.out, self.filesystem)
+        target, folder = output_of(self.out, files, self.filesystem)
         return target, Parts(folder.resolve(), computed, map(Fragment.of, files))
 
     def threads_inside(self, n_pieces: int) -> int:
         """How many threads score a piece, where others score others if there are enough."""
         return self.n_threads if self.executor is not None or n_pieces < self.n_threads else 1
+
+    @contextmanager
+    def progress(self, doing: str, n_rows: int | None) -> Iterator[Callable[[int], object]]:
+        """What is to be told of rows that are done."""
+        if not self.progress_bar:
+            yield lambda _: None
+            return
+        from tqdm import tqdm
+
+        with tqdm(desc=doing, total=n_rows, unit="row", unit_scale=True, dynamic_ncols=True) as bar:
+            yield bar.update
 
     def scored(
         self, work: Callable[[Piece], Scored], pieces: Sequence[Piece], id_column: str | None = None
@@ -196,7 +210,7 @@ class _Call:
         known = [piece.rows.n_rows for piece in pieces]
         total = None if None in known else sum(filter(None, known))
         outside = self.n_threads // self.threads_inside(len(pieces))
-        with Fingerprints() as fingerprints, _progress(total, shown=self.progress_bar) as progress:
+        with Fingerprints() as fingerprints, self.progress("scoring", total) as progress:
             for number, found in completed(work, pieces, self.executor, outside):
                 if found.fingerprints is not None:
                     fingerprints.add(number, found.fingerprints)
@@ -241,7 +255,8 @@ def _evaluate_long(
         one, other = getattr(judged.form, of), getattr(retrieved[0], of)
         if one != other:
             raise InputError(f"{of} ids are {one} in the qrels and {other} in {files[0]}: they would never match")
-    n_groups = min(_MOST_GROUPS, 1 + sum(map(_about_rows, (*files, *judged.files))) // group_rows)
+    sizes = map(_about_rows, (*files, *judged.files))
+    n_groups = min(_MOST_GROUPS, 1 + sum(sizes) // group_rows)
     computed = _computed("long tables", call.metrics, policies) | {"qrels": judged.digest, "groups": n_groups}
     target, parts = call.output(computed, [*files, *judged.files])
     with ExitStack() as stack:
@@ -253,7 +268,8 @@ def _evaluate_long(
         finished = parts is not None and all(parts.done(0, number) for number in range(n_groups))
         if not finished and not groups.written:
             rows = chain.from_iterable(form.read(file) for form, file in zip(retrieved, files, strict=True))
-            groups.write(judged.rows(), rows)
+            with call.progress("grouping", None) as progress:
+                groups.write(judged.rows(), rows, progress)
         counts = [None] * n_groups if finished else groups.counts(Run)
         pieces = [Piece(0, number, folder, RowGroups(None, 0, n, None)) for number, n in enumerate(counts)]
         inside = call.threads_inside(n_groups)
@@ -266,8 +282,11 @@ def _evaluate_long(
 
 
 def _about_rows(file: AnyPath) -> int:
-    found = n_rows(file)
-    return file.stat().st_size // _BYTES_OF_A_LINE if found is None else found
+    """How many rows of a long table a file has, those being counted as several that are long."""
+    found = row_groups(file, sys.maxsize)
+    if found and found[0].n_rows is None:
+        return file.stat().st_size // _DOCUMENT_BYTES
+    return sum(max(piece.n_rows or 0, (piece.n_bytes or 0) // _DOCUMENT_BYTES) for piece in found)
 
 
 def _scorer_of_all(
@@ -319,18 +338,6 @@ def _refuse_repeats(fingerprint: int, pieces: Sequence[Piece], id_column: str) -
                 if query in places:
                     raise InputError(f"query id {query!r} is in {places[query]}, and in {place}; ids must be distinct")
                 places[query] = place
-
-
-@contextmanager
-def _progress(n_rows: int | None, *, shown: bool) -> Iterator[Callable[[int], object]]:
-    """What is to be told of rows that are done."""
-    if not shown:
-        yield lambda _: None
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=n_rows, unit="row", unit_scale=True, dynamic_ncols=True) as bar:
-        yield bar.update
 
 
 def _finished(

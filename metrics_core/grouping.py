@@ -1,9 +1,12 @@
 """Long tables grouped by query out of core: rows go to files by a fingerprint of their query, a file at a time fits.
 
-Measured on 20 million shuffled rows (query, document, score) into 16 groups on two busy cores: this loop 5.4 s of CPU
-time and 490 MB, polars 2.1 (sink_parquet with PartitionBy) 5.9 s and 500 MB, duckdb 2.0 (COPY with PARTITION_BY) 12.2 s
-and 1,100 MB; of 5 million rows 1.8, 1.5 and 3.0 s, 470, 330 and 430 MB. So no other engine is needed, rows at fault are
-known by file and number, and a group does not hang on the version of somebody's hash.
+`python -m benchmarks grouping` has this loop beside polars (sink_parquet with PartitionBy) and duckdb (COPY with
+PARTITION_BY): neither takes less CPU time. So no other engine is needed, rows at fault are known by file and number,
+and a group, which may have to be made again, does not hang on the version of somebody's hash.
+
+What is in memory: while rows are grouped, a batch of some tens of megabytes, also of long ids; then, for each thread,
+the rows of a group. Groups are cut by rows and by bytes before compression, so that many queries and long ids make more
+of them. Two things make them larger: a query is never split, and there are no more groups than files may be open.
 """
 
 from __future__ import annotations
@@ -26,10 +29,11 @@ from metrics_core.columns import CONTENTS, ColumnKind, contents
 from metrics_core.distinct import fingerprints_of
 from metrics_core.errors import FileFormatError, InputError
 from metrics_core.keys import decode_keys
+from metrics_core.parts import whole_or_not_at_all
 from metrics_core.policies import Policies
 from metrics_core.remote import AnyPath, path_on
 from metrics_core.sources.arrow import BATCH_ROWS, batches_of, is_frame, keys_of, long_columns
-from metrics_core.tables import Paths, is_table, read_batches, schema_of, table_files
+from metrics_core.tables import Paths, is_table, read_batches, row_groups, schema_of, table_files
 from metrics_core.threads import ordered_map
 from metrics_core.trec import Qrels, Run, read_qrels
 
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
 _KINDS: tuple[ColumnKind, ...] = ("id", "id", "number")
 _NAMES = {Qrels: ("query_id", "doc_id", "relevance"), Run: ("query_id", "doc_id", "score")}
 _DONE = "grouped.json"
-_BATCH_ROWS = 4 * BATCH_ROWS
+_PIECE_ROWS = 4 * BATCH_ROWS
 
 NamedBatches = Iterable[tuple[Callable[[int], str], "pa.RecordBatch"]]
 """Batches of three columns, each after what names its rows in messages."""
@@ -55,10 +59,12 @@ class LongForm:
 
     def read(self, path: AnyPath) -> NamedBatches:
         """The rows of a file."""
-        first = 0
-        for batch in read_batches(path, dict(zip(self.names, _KINDS, strict=True)), _BATCH_ROWS):
-            yield partial(_named, path, first), batch.select(list(self.names))
-            first += batch.num_rows
+        columns = dict(zip(self.names, _KINDS, strict=True))
+        for piece in row_groups(path, _PIECE_ROWS):
+            first = piece.first
+            for batch in read_batches(path, columns, piece.batch_rows, piece):
+                yield partial(_named, path, first), batch.select(list(self.names))
+                first += batch.num_rows
 
 
 def _named(where: object, first: int, row: int) -> str:
@@ -112,6 +118,11 @@ class Judgements:
                 qrels = read_qrels(qrels, duplicate_judgements=policies.duplicate_judgements)
             batches = tuple(_batches_of_qrels(qrels))
         else:
+            if isinstance(qrels, bytes) or not isinstance(qrels, (str, os.PathLike, Sequence)):
+                raise InputError(
+                    "qrels must be a long table, files of one, a TREC file, a dict, or what read_qrels gives, "
+                    f"got {type(qrels).__name__}"
+                )
             files = [file.resolve() for file in table_files(qrels, filesystem)]
             forms = long_files(files, Qrels)
             return cls(forms[0], tuple(files), tuple(forms), ())
@@ -125,8 +136,8 @@ class Judgements:
         if self.files:
             return None
         digest = blake2b(digest_size=16)
-        for batch in self.batches:
-            digest.update(batch.serialize())
+        for name_of, batch in self.rows():
+            digest.update(_checked(batch, _NAMES[Qrels], name_of).serialize())  # as it is written, no dictionary apart
         return digest.hexdigest()
 
     def rows(self) -> NamedBatches:
@@ -193,16 +204,18 @@ class Groups:
         with self.path(kind, group).open("rb") as file:
             return ipc.open_file(file).read_all()
 
-    def write(self, judged: NamedBatches, retrieved: NamedBatches) -> None:
-        """Groups the rows of both tables.
+    def write(self, judged: NamedBatches, retrieved: NamedBatches, progress: Callable[[int], object]) -> None:
+        """Groups the rows of both tables; `progress` is told how many are done.
 
         Raises:
             InputError: an id that is null, or a number that is null, NaN or infinite; names the row.
             OSError: a file that cannot be written.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        counts = {kind.__name__: self._write(kind, of) for kind, of in ((Qrels, judged), (Run, retrieved))}
-        (self.folder / _DONE).write_text(json.dumps(counts), "utf-8")
+        sides: tuple[tuple[type[Qrels | Run], NamedBatches], ...] = ((Qrels, judged), (Run, retrieved))
+        counts = {kind.__name__: self._write(kind, batches, progress) for kind, batches in sides}
+        with whole_or_not_at_all(self.folder / _DONE) as temporary:
+            temporary.write_text(json.dumps(counts), "utf-8")
 
     def counts(self, kind: type[Qrels | Run]) -> list[int]:
         """The rows of each group."""
@@ -222,7 +235,7 @@ class Groups:
                 path.unlink()
             self.folder.rmdir()
 
-    def _write(self, kind: type[Qrels | Run], batches: NamedBatches) -> list[int]:
+    def _write(self, kind: type[Qrels | Run], batches: NamedBatches, progress: Callable[[int], object]) -> list[int]:
         import pyarrow as pa
 
         counts = np.zeros(self.n, np.int64)
@@ -243,6 +256,7 @@ class Groups:
                     writers[group].write_batch(rows.slice(start, sizes[group]))
                     start += sizes[group]
                 counts += sizes
+                progress(len(rows))
         return [int(count) for count in counts]
 
 
@@ -250,7 +264,7 @@ def _checked(batch: pa.RecordBatch, names: Sequence[str], name_of: Callable[[int
     """Ids as large strings or 64-bit integers, numbers as finite floats.
 
     Raises:
-        InputError: a null, NaN or an infinite number.
+        InputError: a null, NaN or an infinite number; an integer beyond 64 bits with a sign.
     """
     import pyarrow as pa
 
@@ -262,32 +276,48 @@ def _checked(batch: pa.RecordBatch, names: Sequence[str], name_of: Callable[[int
         decoded = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
         if kind == "number" and pa.types.is_boolean(decoded.type):
             decoded = decoded.cast(pa.int8())
-        cast = decoded.cast(target, safe=kind == "id")
-        fault = np.asarray(cast.is_null())
+        cast = decoded.cast(target, safe=False)
+        fault, expected = np.asarray(cast.is_null()), "an id"
         if kind == "number":
-            fault |= ~np.isfinite(cast.to_numpy(zero_copy_only=False))
+            fault, expected = fault | ~np.isfinite(cast.to_numpy(zero_copy_only=False)), "a finite number"
+        elif pa.types.is_uint64(decoded.type):
+            beyond = cast.fill_null(0).to_numpy() < 0
+            fault, expected = fault | beyond, "an id, a 64-bit signed integer"
         if fault.any():
             row = int(np.flatnonzero(fault)[0])
-            expected = "a finite number" if kind == "number" else "an id"
             raise InputError(f"{name_of(row)}: {given!r} must be {expected}, got {column[row].as_py()!r}")
         columns.append(cast)
     return pa.RecordBatch.from_arrays(columns, list(names))
 
 
 def _batches_of_qrels(qrels: Qrels) -> Iterator[pa.RecordBatch]:
-    """Prepared judgements as a long table."""
+    """Prepared judgements as a long table.
+
+    Raises:
+        InputError: a query that has none, or an id that is not UTF-8: neither has a place in such a table.
+    """
     import pyarrow as pa
 
     lengths = np.diff(qrels.offsets)
+    if not lengths.all():
+        query = qrels.query_ids[int(np.flatnonzero(lengths == 0)[0])]
+        raise InputError(f"the qrels have query {query!r} without any judgement, as no long table has; leave it out")
+
+    def texts(ids: Sequence[str]) -> pa.Array:
+        try:
+            return pa.array(ids, pa.large_string())
+        except UnicodeEncodeError as error:
+            raise InputError(f"id {error.object!r} of the qrels is not UTF-8, as all of a table is") from None
+
     rows = np.repeat(np.arange(len(qrels)), lengths)
-    queries = pa.array(qrels.query_ids, pa.string())
-    for start in range(0, rows.size, _BATCH_ROWS):
-        at = slice(start, start + _BATCH_ROWS)
+    queries = texts(qrels.query_ids)
+    for start in range(0, rows.size, _PIECE_ROWS):
+        at = slice(start, start + _PIECE_ROWS)
         keys = KeyTable(qrels.keys.blob, qrels.keys.starts[at], qrels.keys.lengths[at])
         yield pa.RecordBatch.from_pydict(
             {
                 "query_id": queries.take(pa.array(rows[at])),
-                "doc_id": pa.array(decode_keys(keys), pa.string()),
+                "doc_id": texts(decode_keys(keys)),
                 "relevance": pa.array(qrels.grades[at]),
             }
         )

@@ -124,17 +124,24 @@ class Parts:
         return list(self.folder.glob(f".*{_TEMPORARY}"))
 
 
-def output_of(out: str | os.PathLike[str], filesystem: Any = None) -> tuple[AnyPath | None, AnyPath]:
+def output_of(
+    out: str | os.PathLike[str], files: Iterable[AnyPath], filesystem: Any = None
+) -> tuple[AnyPath | None, AnyPath]:
     """The file that is wanted in the end, if `out` names one (.parquet), and the folder of parts.
 
+    Args:
+        files: that are read, none of which may be replaced.
+
     Raises:
-        InputError: a folder with the suffix of a file.
+        InputError: a folder with the suffix of a file, or one of the files.
     """
     path = path_on(out, filesystem)
     if path.suffix.lower() != ".parquet":
         return None, path
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file, or a folder without the suffix .parquet")
+    if path.resolve() in {file.resolve() for file in files}:
+        raise InputError(f"out is {path}, which is read; name another file")
     return path, path.with_name(f"{path.name}.parts")
 
 

@@ -16,7 +16,7 @@ from metrics_core.aggregate import Moments
 from metrics_core.batch import empty_values
 from metrics_core.blocks import FloatArray, KeyTable, UInt64Array
 from metrics_core.distinct import fingerprints_of
-from metrics_core.errors import MetricsError
+from metrics_core.errors import InputError, MetricsError
 from metrics_core.evaluation import evaluate
 from metrics_core.grouping import Groups
 from metrics_core.metrics import Metric
@@ -32,8 +32,6 @@ from metrics_core.trec import Qrels, Run
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BATCH_BYTES = 1 << 25
-_FEWEST_ROWS = 256
 _SUMMARY = b"metrics_core"  # the key of a part's metadata
 
 
@@ -100,7 +98,8 @@ class PieceOfRows:
     def _numbered(self, piece: Piece) -> Iterator[tuple[int, pa.RecordBatch]]:
         first = piece.rows.first
         columns = {name: ROLES[role] for role, name in self.columns.items()}
-        batches = read_batches(piece.path, columns, batch_rows(piece.rows), piece.rows, use_threads=self.n_threads > 1)
+        use_threads = self.n_threads > 1
+        batches = read_batches(piece.path, columns, piece.rows.batch_rows, piece.rows, use_threads=use_threads)
         for batch in batches:
             if batch.num_rows:
                 yield first, batch
@@ -161,8 +160,15 @@ class PieceOfGroups:
         with PartSink(self.parts, piece.fragment, piece.part, self.metrics) as sink:
             kind = judged.schema.field("query_id").type
             if not len(judged):
-                n_unjudged = len(retrieved["query_id"].unique())
-                sink.write({"query_id": pa.array([], kind)}, empty_values(0, len(self.metrics)), n_unjudged=n_unjudged)
+                unjudged = retrieved["query_id"].unique()
+                if len(unjudged) and self.policies.unjudged_query == "error":
+                    raise InputError(f"qrels judge nothing of the run's query {unjudged[0].as_py()!r}")
+                sink.write(
+                    {"query_id": pa.array([], kind)},
+                    empty_values(0, len(self.metrics)),
+                    n_rows=len(retrieved),
+                    n_unjudged=len(unjudged),
+                )
                 return sink.scored
             qrels = long_table(judged, Qrels, self.policies.duplicate_judgements, lambda _: "the qrels").data
             run = long_table(retrieved, Run, None).data if len(retrieved) else _NO_RUN
@@ -258,13 +264,6 @@ def read_ids(path: AnyPath, column: str, rows: RowGroups) -> Iterator[tuple[int,
     for batch in read_batches(path, {column: "id"}, BATCH_ROWS, rows, use_threads=False):
         yield first, batch.column(0)
         first += batch.num_rows
-
-
-def batch_rows(rows: RowGroups) -> int:
-    """How many rows of a piece make a batch: some tens of megabytes."""
-    if not rows.n_bytes or not rows.n_rows:
-        return BATCH_ROWS // 8
-    return min(BATCH_ROWS, max(_FEWEST_ROWS, _BATCH_BYTES * rows.n_rows // rows.n_bytes))
 
 
 def _concatenated(found: Sequence[UInt64Array]) -> UInt64Array | None:

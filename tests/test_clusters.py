@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from metrics_core import InputError, evaluate_dataset
+from metrics_core import InputError, evaluate_dataset, execution
 from tests.deadly import DEADLY, FLAG
 from tests.test_dataset import METRICS, assert_same, deadly, folder, in_memory  # noqa: F401  # folder is a fixture
 
 pa = pytest.importorskip("pyarrow", reason="needs the arrow extra")
 parquet = pytest.importorskip("pyarrow.parquet")
+
 OPTIONS = {"part_rows": 10}
-
-
 METRIC = ["RR", DEADLY]
 
 
-@pytest.fixture
-def died(folder, tmp_path, monkeypatch):  # noqa: F811
-    """A file that is there once a worker died on the data set."""
-    deadly(folder / "1.parquet")
-    monkeypatch.setenv(FLAG, str(tmp_path / "died"))
-    return tmp_path / "died"
+@pytest.fixture(scope="class")
+def flag(tmp_path_factory):
+    """A file that is there once a worker died; the cluster's processes, which begin later, know it."""
+    path = tmp_path_factory.mktemp("flag") / "died"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(FLAG, str(path))
+        yield path
 
 
 def check(folder, tmp_path, executor):  # noqa: F811
@@ -38,50 +38,55 @@ def check(folder, tmp_path, executor):  # noqa: F811
         evaluate_dataset(folder, METRICS, executor=executor, **OPTIONS)
 
 
-def check_death(folder, tmp_path, executor, died):  # noqa: F811
+def check_death(folder, tmp_path, executor, flag):  # noqa: F811
+    deadly(folder / "1.parquet")
     found = evaluate_dataset(folder, METRIC, executor=executor, out=tmp_path / "out", **OPTIONS)
-    assert died.exists()
+    assert flag.exists()
     assert len(found.paths) == 12
     assert not list((tmp_path / "out").glob(".*"))
     assert_same(found, in_memory(folder, METRIC))
 
 
+@pytest.fixture(scope="class")
+def own_ray(flag):
+    """The local cluster that is started where the process is connected to none; the calls within connect to it."""
+    ray = pytest.importorskip("ray", reason="needs the extra: pip install 'metrics-core[ray]'")
+    with execution._ray():
+        yield ray
+    assert not ray.is_initialized()
+
+
 class TestRay:
-    """The cluster is a local one of our own; it is started once for a call, as users would."""
+    def test_the_same_scores(self, own_ray, folder, tmp_path):  # noqa: F811
+        check(folder, tmp_path, "ray")
+        assert own_ray.is_initialized()
 
-    def test_the_same_scores(self, folder, tmp_path):  # noqa: F811
-        ray = pytest.importorskip("ray", reason="needs the ray extra")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-            patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-            ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-        try:
-            check(folder, tmp_path, "ray")
-            assert ray.is_initialized()
-        finally:
-            ray.shutdown()
+    def test_a_worker_dies(self, own_ray, flag, folder, tmp_path):  # noqa: F811
+        check_death(folder, tmp_path, "ray", flag)
 
-    def test_a_worker_dies(self, folder, tmp_path, died):  # noqa: F811
-        ray = pytest.importorskip("ray", reason="needs the ray extra")
-        check_death(folder, tmp_path, "ray", died)
-        assert not ray.is_initialized()
+
+@pytest.fixture(scope="class")
+def client(tmp_path_factory, flag):
+    distributed = pytest.importorskip("distributed", reason="needs the extra: pip install 'metrics-core[dask]'")
+    scratch = tmp_path_factory.mktemp("dask")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=scratch, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
 
 
 class TestDask:
-    @pytest.fixture
-    def client(self, tmp_path, died):
-        distributed = pytest.importorskip("distributed", reason="needs distributed")
-        with (
-            distributed.LocalCluster(
-                n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=tmp_path, silence_logs=50
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            yield client
-
-    def test_the_same_scores(self, client, folder, tmp_path, died):  # noqa: F811
-        died.touch()
+    def test_the_same_scores(self, client, folder, tmp_path):  # noqa: F811
         check(folder, tmp_path, client.get_executor())
 
-    def test_a_worker_dies(self, client, folder, tmp_path, died):  # noqa: F811
-        check_death(folder, tmp_path, client.get_executor(), died)
+    def test_a_worker_dies(self, client, flag, folder, tmp_path):  # noqa: F811
+        check_death(folder, tmp_path, client.get_executor(), flag)
+
+
+def test_ray_is_not_installed(folder, monkeypatch):  # noqa: F811
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(ImportError, match=r"executor='ray' needs Ray: pip install 'metrics-core\[ray\]'"):
+        evaluate_dataset(folder, METRICS, executor="ray")

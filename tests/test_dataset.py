@@ -396,6 +396,38 @@ class TestFaults:
         monkeypatch.undo()
         assert_same(evaluate_dataset(folder, METRICS, out=tmp_path / "out", part_rows=10), in_memory(folder))
 
+    def test_the_largest_file_that_can_be_written(self, folder, tmp_path):
+        """As a full disk, of the kernel's own: what is written beyond 20,000 bytes fails in the middle of a part."""
+        pytest.importorskip("resource", reason="needs the limits of POSIX")
+        table = rows(5000, 3)
+        ids = pa.array([f"a rather long name of query {i}" for i in range(len(table))])
+        parquet.write_table(table.set_column(0, "query_id", ids), folder / "1.parquet")
+        code = (
+            "import resource, sys\n"
+            "from metrics_core import evaluate_dataset\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))\n"
+            "evaluate_dataset(sys.argv[1], ['AP', 'RR'], out=sys.argv[2], n_threads=1)\n"
+        )
+        out = tmp_path / "out"
+        environment = os.environ | {"PYTHONPATH": "."}
+        done = subprocess.run(
+            [sys.executable, "-c", code, folder, out], check=False, env=environment, capture_output=True, text=True
+        )
+        assert f"OSError: [Errno {errno.EFBIG}]" in done.stderr
+        assert [path.name for path in out.iterdir() if path.name != "_manifest.json"] == ["part-00000-000000.parquet"]
+        assert_same(evaluate_dataset(folder, ["AP", "RR"], out=out), in_memory(folder, ["AP", "RR"]))
+
+    def test_out_is_read(self, folder, tmp_path):
+        qrels = tmp_path / "qrels.parquet"
+        parquet.write_table(pa.table({"query": ["q"], "document": ["d"], "grade": [1]}), qrels)
+        with pytest.raises(InputError, match=r"out is .*1\.parquet, which is read; name another file"):
+            evaluate_dataset(folder, METRICS, out=folder / ".." / "in" / "1.parquet")
+        run = pa.table({"query": ["q"], "document": ["d"], "score": [1.0]})
+        parquet.write_table(run, tmp_path / "run.parquet")
+        with pytest.raises(InputError, match=r"out is .*qrels\.parquet, which is read"):
+            evaluate_dataset(tmp_path / "run.parquet", METRICS, qrels=qrels, out=qrels)
+        assert_same(evaluate_dataset(folder, METRICS), in_memory(folder))
+
     def test_no_rows(self, tmp_path):
         parquet.write_table(rows(1).slice(0, 0), tmp_path / "a.parquet")
         with pytest.raises(InputError, match=r"there is not a row in .*a\.parquet"):

@@ -8,6 +8,7 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
+from metrics_core import tables
 from metrics_core.errors import FileFormatError, InputError
 from metrics_core.tables import n_rows, read_rows, stream_rows, table_files
 
@@ -51,6 +52,20 @@ def test_formats(tmp_path):
     assert read(tmp_path / "a.csv") == one_gold
     listed = [{"gold": [row["gold"]], "said": row["said"]} for row in one_gold]
     assert read(write_jsonl(tmp_path / "b.jsonl", one_gold)) == listed
+
+
+@pytest.mark.parametrize("largest", [0, 1 << 30])
+def test_large_row_groups_are_not_read_at_once(tmp_path, monkeypatch, largest):
+    opened = []
+    file = parquet.ParquetFile
+    monkeypatch.setattr(
+        parquet, "ParquetFile", lambda *args, **options: opened.append(options) or file(*args, **options)
+    )
+    monkeypatch.setattr(tables, "_PRE_BUFFERED", largest)
+    parquet.write_table(pa.Table.from_pylist(ROWS), tmp_path / "a.parquet", row_group_size=3)
+    assert read(tmp_path / "a.parquet") == ROWS
+    assert opened[0]["pre_buffer"] == (largest > 0)
+    assert (opened[0]["buffer_size"] > 0) == (largest == 0)
 
 
 @given(sizes=st.lists(st.integers(0, 5), max_size=6), batch_rows=st.integers(1, 7))
@@ -147,6 +162,12 @@ def test_paths(tmp_path):
     assert table_files(tmp_path) == all_of_them
     assert table_files([tmp_path / "b.parquet", tmp_path]) == [all_of_them[1], all_of_them[0], all_of_them[2]]
     assert table_files(tmp_path / "**" / "*.NDJSON") == [tmp_path / "more" / "d.NDJSON"]
+    (tmp_path / "spark.parquet").mkdir()
+    for name in ("_SUCCESS", "part-1.parquet", "part-0.parquet"):
+        (tmp_path / "spark.parquet" / name).touch()
+    parts = [tmp_path / "spark.parquet" / name for name in ("part-0.parquet", "part-1.parquet")]
+    assert table_files(tmp_path / "*.parquet") == [all_of_them[1], *parts]
+    assert table_files(tmp_path) == [*all_of_them[:2], all_of_them[2], *parts]
     (tmp_path / "[1].csv").touch()
     assert table_files(tmp_path / "[1].csv") == [tmp_path / "[1].csv"]
     for absent in ("absent.csv", "*.tsv", "empty"):

@@ -146,15 +146,16 @@ class TestRowsEqualTheSameInPython:
 class TestRows:
     TABLE = pa.table({"ground_truth": [["a", "b"], ["c"]], "retrieved": [["b", "x", "a"], ["y"]]})
 
-    @pytest.mark.parametrize("kind", ["pandas", "polars", "lazy", "duckdb", "datasets"])
+    @pytest.mark.parametrize("kind", ["reader", "pandas", "polars", "lazy", "duckdb", "datasets"])
     def test_of_other_packages(self, kind):
-        pytest.importorskip({"lazy": "polars"}.get(kind, kind))
+        pytest.importorskip({"lazy": "polars", "reader": "pyarrow"}.get(kind, kind))
         frames = {
+            "reader": self.TABLE.to_reader,
             "pandas": self.TABLE.to_pandas,
             "polars": lambda: __import__("polars").from_arrow(self.TABLE),
             "lazy": lambda: __import__("polars").from_arrow(self.TABLE).lazy(),
             "duckdb": lambda: __import__("duckdb").from_arrow(self.TABLE),
-            "datasets": lambda: __import__("datasets").Dataset(self.TABLE).select([0, 1]),
+            "datasets": lambda: __import__("datasets").Dataset(self.TABLE.take([1, 0, 0])).select([2, 0]),
         }
         assert evaluate_table(frames[kind](), "AP")["AP"].tolist() == [(1 + 2 / 3) / 2, 0]
 

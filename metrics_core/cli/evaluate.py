@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -12,9 +12,6 @@ from click.core import ParameterSource
 from metrics_core.cli.options import CommandWithPolicies, chosen_format, format_options, policy_options
 from metrics_core.cli.output import write
 from metrics_core.policies import Policies
-
-if TYPE_CHECKING:
-    from metrics_core.cli.runs import Evaluation
 
 DEFAULT_METRICS = ("nDCG@10", "AP", "RR", "P@10", "R@100")
 
@@ -92,22 +89,41 @@ def evaluate_command(
     """
     context = click.get_current_context()
     format_name = chosen_format(format_name, as_json=as_json, to_file=output is not None)
-    from metrics_core.cli.runs import row_columns
-
     roles = _roles(columns, context)
+    if per_query and (out is not None or executor is not None):
+        raise click.UsageError("--per-query shows what --out writes; leave one out", context)
     try:
-        rows = row_columns(qrels, roles)
-        if rows is None and not runs:
-            raise click.MissingParameter(ctx=context, param=context.command.params[1])
-        if format_name == "trec" and rows is None and len(runs) > 1:
-            raise click.UsageError("--format trec takes one RUN", context)
-        if rows is not None:
+        from metrics_core.tables import means_tables, schema_of, table_files
+
+        found = schema_of(table_files(qrels)[0]).names if means_tables(qrels) else None
+        if found is not None and _are_rows(qrels, found, runs, roles, context):
+            from metrics_core.cli import datasets
+
+            paths, workers = [qrels, *runs], datasets.Workers(executor, threads)
             by_default = context.get_parameter_source("profile") is ParameterSource.DEFAULT
-            if by_default and roles.get("scores", "scores") not in rows:
+            if by_default and roles.get("scores", "scores") not in found:
                 policies["profile"] = "haystack"
-        evaluation = _evaluated(
-            qrels, runs, metrics, Policies(**policies), rows is not None, per_query, roles, out, executor, threads
-        )
+            if per_query:
+                evaluation = datasets.evaluate_rows_in_memory(paths, metrics, Policies(**policies), roles, workers)
+            else:
+                evaluation = datasets.evaluate_rows(paths, metrics, Policies(**policies), roles, out, workers)
+        elif not runs:
+            raise click.MissingParameter(ctx=context, param=context.command.params[1])
+        elif roles:
+            raise click.UsageError("--column is for tables with a row a query", context)
+        elif format_name == "trec" and len(runs) > 1:
+            raise click.UsageError("--format trec takes one RUN", context)
+        elif out is not None or executor is not None:
+            if others := [path for path in runs if not means_tables(path)]:
+                raise click.UsageError(f"--out and --executor are for tables, which {others[0]!r} is not", context)
+            from metrics_core.cli.datasets import Workers, evaluate_long_tables
+
+            workers = Workers(executor, threads)
+            evaluation = evaluate_long_tables(qrels, runs, metrics, Policies(**policies), out, workers)
+        else:
+            from metrics_core.cli.runs import evaluate_files
+
+            evaluation = evaluate_files(qrels, runs, metrics, Policies(**policies), n_threads=threads)
     except ImportError as error:
         raise click.ClickException(str(error)) from error
     from metrics_core.cli import formats
@@ -122,44 +138,21 @@ def evaluate_command(
     write(text, output)
 
 
-def _evaluated(
-    qrels: str,
-    runs: tuple[str, ...],
-    metrics: tuple[str, ...],
-    policies: Policies,
-    are_rows: bool,
-    per_query: bool,
-    columns: Mapping[str, str],
-    out: Path | None,
-    executor: str | None,
-    threads: int | None,
-) -> Evaluation:
-    from metrics_core.cli import runs as evaluations
-    from metrics_core.tables import means_tables
-
-    context = click.get_current_context()
-    in_parts = out is not None or executor is not None
-    if in_parts and per_query:
-        raise click.UsageError("--per-query shows what --out writes; leave one out", context)
-    if columns and not are_rows:
-        raise click.UsageError("--column is for tables with a row a query", context)
-    if are_rows and per_query:
-        return evaluations.evaluate_rows([qrels, *runs], metrics, policies, columns=columns, n_threads=threads)
-    if are_rows or in_parts:
-        for path in () if are_rows else runs:
-            if not means_tables(path):
-                raise click.UsageError(f"--out and --executor are for tables, which {path!r} is not", context)
-        return evaluations.evaluate_datasets(
-            None if are_rows else qrels,
-            [qrels, *runs] if are_rows else runs,
-            metrics,
-            policies,
-            columns=columns,
-            out=out,
-            executor=executor,
-            n_threads=threads,
+def _are_rows(
+    qrels: str, found: Sequence[str], runs: Sequence[str], columns: Mapping[str, str], context: click.Context
+) -> bool:
+    """Whether a table with these columns has a row a query; without runs, it must."""
+    lacking = [
+        name for name in (columns.get(role, role) for role in ("ground_truth", "retrieved")) if name not in found
+    ]
+    if lacking and not runs:
+        there = ", ".join(map(repr, found))
+        raise click.UsageError(
+            f"without RUN, a table has a row a query, but {qrels} has no column {lacking[0]!r}, only {there} "
+            "(--column maps roles)",
+            context,
         )
-    return evaluations.evaluate_files(qrels, runs, metrics, policies, n_threads=threads)
+    return not lacking
 
 
 def _roles(columns: tuple[str, ...], context: click.Context) -> dict[str, str]:

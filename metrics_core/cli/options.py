@@ -46,6 +46,7 @@ def for_command_line(message: str) -> str:
     """A message to those who call functions, for those who type commands: missing='zero' is --missing zero."""
     policy = re.compile(rf"\b({'|'.join(policy_names())})='(\w+)'")
     message = policy.sub(lambda match: f"--{match[1].replace('_', '-')} {match[2]}", message)
+    message = message.replace("(columns= maps roles)", "(--column maps roles)")
     return message.replace("metric_names() lists", "'metrics-core metrics' lists")
 
 

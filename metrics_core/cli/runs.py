@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from metrics_core.cli.output import displayable
-from metrics_core.dataset import DatasetScores, evaluate_dataset
 from metrics_core.errors import InputError
 from metrics_core.evaluation import evaluate
-from metrics_core.grouping import read_long
 from metrics_core.metrics import Metric, parse_all
 from metrics_core.policies import Policies
 from metrics_core.scores import Scores
-from metrics_core.tables import means_tables, schema_of, table_files
-from metrics_core.threads import thread_count
+from metrics_core.tables import means_tables
 from metrics_core.trec import Qrels, Run, read_qrels, read_run
+
+if TYPE_CHECKING:
+    from metrics_core.dataset import DatasetScores
 
 STANDARD_INPUT = "-"
 
@@ -40,31 +37,32 @@ class EvaluatedRun:
     @property
     def missing(self) -> list[str]:
         """The judged queries that the run lacks, as far as their names are known."""
-        if self.query_ids is None or isinstance(self.scores, DatasetScores):
+        if self.query_ids is None:
             return []
-        return [query for query in self.scores.query_ids if query not in self.query_ids]
+        return [query for query in self.per_query.query_ids if query not in self.query_ids]
 
     @property
     def unjudged(self) -> frozenset[str]:
         """The queries of the run without judgements, as far as their names are known."""
-        if self.query_ids is None or isinstance(self.scores, DatasetScores):
+        if self.query_ids is None:
             return frozenset()
-        return self.query_ids.difference(self.scores.query_ids)
+        return self.query_ids.difference(self.per_query.query_ids)
 
     @property
     def n_missing(self) -> int:
         """How many judged queries the run lacks."""
-        return self.scores.n_missing if isinstance(self.scores, DatasetScores) else len(self.missing)
+        return len(self.missing) if isinstance(self.scores, Scores) else self.scores.n_missing
 
     @property
     def n_unjudged(self) -> int:
         """How many queries of the run have no judgements."""
-        return self.scores.n_unjudged if isinstance(self.scores, DatasetScores) else len(self.unjudged)
+        return len(self.unjudged) if isinstance(self.scores, Scores) else self.scores.n_unjudged
 
     @property
     def per_query(self) -> Scores:
-        """The scores of each query."""
-        return self.scores.scores() if isinstance(self.scores, DatasetScores) else self.scores
+        """The scores of each query, which are in memory where they were asked for."""
+        assert isinstance(self.scores, Scores)
+        return self.scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +101,13 @@ def evaluate_files(
     if [qrels, *runs].count(STANDARD_INPUT) > 1:
         raise InputError("only one of the files can be standard input ('-')")
     if means_tables(qrels):
-        judgements: Any = read_long(qrels, Qrels)
+        judgements: Any = _long_table(qrels, Qrels)
     else:
         judgements = read_qrels(qrels, duplicate_judgements=policies.duplicate_judgements, n_threads=n_threads)
     evaluated = []
     for path, name in zip(runs, run_names(runs), strict=True):
         tables = means_tables(path)
-        run: Any = read_long(path, Run) if tables else read_run(path, n_threads=n_threads)
+        run: Any = _long_table(path, Run) if tables else read_run(path, n_threads=n_threads)
         scores = evaluate(judgements, run, parsed, policies=policies, n_threads=n_threads)
         ids = run.column("query_id").unique().to_pylist() if tables else run.query_ids
         if not keep:
@@ -118,89 +116,10 @@ def evaluate_files(
     return Evaluation(qrels, tuple(parsed), policies, tuple(evaluated), judgements if keep else None)
 
 
-def evaluate_rows(
-    paths: Sequence[str],
-    metrics: Iterable[str],
-    policies: Policies,
-    *,
-    columns: Mapping[str, str],
-    n_threads: int | None = None,
-) -> Evaluation:
-    """Evaluates tables with a row a query, together one data set, in memory.
+def _long_table(path: str, kind: type[Qrels | Run]) -> Any:
+    from metrics_core.grouping import read_long  # here, as TREC files need not wait for it
 
-    Raises:
-        MetricsError, OSError: as by `metrics_core.evaluate_dataset`.
-    """
-    from tempfile import TemporaryDirectory
-
-    with TemporaryDirectory(prefix="metrics-core-") as folder:
-        found = evaluate_dataset(
-            list(paths), list(metrics), out=folder, policies=policies, columns=columns, n_threads=n_threads
-        )
-        scores = found.scores()
-    scores = replace(scores, query_ids=tuple(map(str, scores.query_ids)))
-    name = run_names(paths[:1])[0]
-    return Evaluation(
-        paths[0], tuple(parse_all(metrics)), scores.policies, (EvaluatedRun(name, paths[0], scores, None),)
-    )
-
-
-def evaluate_datasets(
-    qrels: str | None,
-    runs: Sequence[str],
-    metrics: Iterable[str],
-    policies: Policies,
-    *,
-    columns: Mapping[str, str],
-    out: Path | None,
-    executor: str | None,
-    n_threads: int | None = None,
-) -> Evaluation:
-    """Evaluates tables a part at a time: those of each run against judgements, or rows with both.
-
-    Args:
-        qrels: None: all `runs` are one data set with a row a query.
-        out: a folder for the scores of each query; of several runs, each has a folder in it.
-        executor: "processes", "ray", or None.
-
-    Raises:
-        MetricsError, OSError: as by `metrics_core.evaluate_dataset`.
-        ImportError: Ray is not installed.
-    """
-    parsed = parse_all(metrics)
-    names = run_names(runs[:1] if qrels is None else runs)
-    workers: Any = nullcontext(executor)
-    if executor == "processes":
-        from concurrent.futures import ProcessPoolExecutor
-        from multiprocessing import get_context
-
-        workers = ProcessPoolExecutor(thread_count(n_threads), get_context("spawn"))
-    evaluated = []
-    with workers as pool:
-        for name, path in zip(names, runs, strict=False):
-            folder = out if out is None or len(names) == 1 else out / name.replace(os.sep, "-")
-            found = evaluate_dataset(
-                list(runs) if qrels is None else path,
-                parsed,
-                qrels=qrels,
-                out=folder,
-                executor=pool,
-                columns=columns or None,
-                policies=policies,
-                n_threads=n_threads if executor is None else None,
-                progress_bar=sys.stderr.isatty(),
-            )
-            evaluated.append(EvaluatedRun(name, path, found, None))
-    return Evaluation(qrels or runs[0], tuple(parsed), evaluated[0].scores.policies, tuple(evaluated))
-
-
-def row_columns(path: str, columns: Mapping[str, str]) -> list[str] | None:
-    """The columns of a table with a row a query; None: it is no such table."""
-    if not means_tables(path):
-        return None
-    names: list[str] = schema_of(table_files(path)[0]).names
-    needed = {columns.get(role, role) for role in ("ground_truth", "retrieved")}
-    return names if needed <= set(names) else None
+    return read_long(path, kind)
 
 
 def run_names(paths: Sequence[str]) -> list[str]:

@@ -132,7 +132,7 @@ def _open(
     if out is None:
         return None, None
     computed = {"metric": "SAS", "columns": columns, "part_rows": part_rows} | settings.what_counts()
-    target, folder = output_of(out)
+    target, folder = output_of(out, files)
     return target, Parts(folder, computed, map(Fragment.of, files))
 
 

@@ -142,6 +142,12 @@ class TestRows:
         (("rows", "--column", "a"), "--column takes ROLE=NAME, got 'a'"),
         (("rows", "--column", "a=b"), "columns has no role 'a'"),
         (("qrels.txt",), "missing"),
+        (
+            ("rows", "--column", "ground_truth=gold"),
+            "without RUN, a table has a row a query, but rows has no column 'gold', only 'query_id', 'ground_truth', ",
+        ),
+        (("rows", "--column", "relevance=grades"), "no column 'grades' for relevance; the table has 'query_id', "),
+        (("rows", "--column", "relevance=grades"), "(--column maps roles)"),
         (("rows", "--null-list", "x"), "'x' is not one of"),
         (("qrels.txt", "first.run", "--null-list", "empty"), "--null-list empty cannot apply to ids of documents"),
     ],

@@ -1,5 +1,7 @@
 """Evaluation sets that are too large for memory, or for one machine: parquet in, parquet out.
 
+evaluate_dataset(paths, metrics)            rows with lists: a row a query
+evaluate_dataset(run, metrics, qrels=...)   long tables: a row a document
 evaluate_dataset(...)                       threads of this process
 evaluate_dataset(..., executor=pool)        any Executor of concurrent.futures: a ProcessPoolExecutor,
                                             client.get_executor() of Dask
@@ -8,12 +10,13 @@ frame.mapInArrow(batch_scorer(metrics), from_arrow_schema(score_schema(metrics))
 """
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import parquet
 
-from metrics_core import batch_scorer, evaluate_dataset, score_schema
+from metrics_core import batch_scorer, evaluate, evaluate_dataset, score_schema
 
 METRICS = ["SetR", "RR", "nDCG@10"]
 
@@ -35,7 +38,7 @@ def write_rows(folder: Path) -> None:
 
 
 def main() -> None:
-    """Scores the rows in parts; again, after a part was lost; then as an engine that maps batches would."""
+    """Rows in parts; again, after a part was lost; by an executor; as an engine that maps batches does; long tables."""
     write_rows(Path("rows"))
     scores = evaluate_dataset("rows/*.parquet", METRICS, out="scores")
     print(scores)
@@ -45,9 +48,20 @@ def main() -> None:
     again = evaluate_dataset("rows/*.parquet", METRICS, out="scores")
     assert again.aggregate() == scores.aggregate()
 
+    with ThreadPoolExecutor(2) as pool:  # or another executor: the scores are the same to the last bit
+        assert evaluate_dataset("rows/*.parquet", METRICS, executor=pool).moments == scores.moments
+
     batches = parquet.ParquetFile("rows/0.parquet").iter_batches()
     mapped = pa.Table.from_batches(batch_scorer(METRICS)(batches), score_schema(METRICS))
     assert mapped.to_pylist() == parquet.read_table(scores.paths[0]).to_pylist()
+
+    # Long tables, a row a document, in any order: the rankings in files, the judgements in files, too, or in memory
+    run = pa.table({"query_id": ["q1", "q2", "q1"], "doc_id": ["d2", "d3", "d1"], "score": [0.5, 2.0, 1.5]})
+    parquet.write_table(run, "run.parquet")
+    qrels = {"q1": {"d1": 1}, "q2": {"d9": 1}}
+    long = evaluate_dataset("run.parquet", METRICS, qrels=qrels, out="long-scores.parquet")
+    assert long.scores().mean() == evaluate(qrels, run, METRICS).mean()
+    print(long)
 
 
 if __name__ == "__main__":
