@@ -5,9 +5,10 @@ rankings of 100 documents to the one that has 100,000 takes 40 GB. So queries ar
 each padded to its own width, which caps the waste at a quarter whatever the skew; a block is also the unit of
 threading and bounds the memory in use.
 
-The kernels see a block rank by rank, (width, n_queries): one step down the rankings is then the same operation on
-adjacent numbers, which the compiler vectorises. Measured on a million rankings of ten, the five contract metrics take a
-ninth of the time that they take query by query.
+The kernels see of a ranking its judged documents and their ranks, as no metric but the counts of documents depends on
+the others: five of a hundred, where five are judged. And they see them document by document, (n_documents, n_queries):
+one step down the rankings is then the same operation on adjacent numbers, which the compiler vectorises. Measured on a
+million rankings of ten, the five contract metrics take a ninth of the time that they take query by query.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 REPEAT = -inf  # the grade of a document's second place in a ranking: neither relevant, non-relevant nor unjudged
+NO_RANK = 2**31 - 1  # of a cell that holds no document
 
 BLOCK_CELLS = 1 << 18  # 2 MB of grades: stays in the L2 cache, and leaves enough blocks for the threads
 _GROWTH = 1.25  # the widths within a block differ by at most this factor
@@ -46,20 +48,35 @@ class KeyTable:
 
 
 @dataclass(frozen=True, slots=True)
-class MatchedBlock:
-    """What a source knows of some queries: judgements matched to the retrieved documents, in the order they came.
+class RankedBlock:
+    """What a source knows of some queries whose rankings are in rank order: judgements matched to their documents.
+
+    Equality of documents is settled here. Cells after a query's last document or judgement are NaN, and NO_RANK.
+    """
+
+    rows: IntArray  # (n_queries,), where the queries stand in the batch
+    grades: FloatArray  # (n_documents, n_queries), of the judged documents and repeats (REPEAT), in rank order
+    ranks: Int32Array  # (n_documents, n_queries), from 1
+    n_retrieved: IntArray  # (n_queries,)
+    judged: FloatArray  # (n_queries, n_judged), the grades of all judged documents, in any order; any memory order
+    has_repeats: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredBlock:
+    """What a source knows of some queries with scores: judgements matched to the documents, in the order they came.
 
     Equality of documents is settled here, so that ids are no longer needed but to order ties. Cells after a query's
     last document or judgement are NaN.
     """
 
     rows: IntArray  # (n_queries,), where the queries stand in the batch
-    grades: FloatArray  # (n_queries, width), the judgement of each retrieved document, NaN = unjudged; any memory order
+    grades: FloatArray  # (n_queries, width), the judgement of each retrieved document, NaN = unjudged
     n_retrieved: IntArray  # (n_queries,)
-    scores: FloatArray | None  # (n_queries, width); None for rankings without scores
+    scores: FloatArray  # (n_queries, width)
     judged: FloatArray  # (n_queries, n_judged), the grades of all judged documents, in any order; any memory order
     repeat_of: Int32Array | None  # (n_queries, width), where an equal document came first, else -1; None: no repeats
-    keys: Callable[[IntArray, IntArray], KeyTable] | None = None  # ids by place in rows and position, if scored
+    keys: Callable[[IntArray, IntArray], KeyTable]  # ids by place in rows and position
 
 
 class Source(Protocol):
@@ -81,7 +98,7 @@ class Source(Protocol):
     def releases_gil(self) -> bool:
         """Whether several threads match faster than one."""
 
-    def match(self, rows: IntArray) -> MatchedBlock:
+    def match(self, rows: IntArray) -> RankedBlock | ScoredBlock:
         """The judgements of the queries at `rows`, matched to their retrieved documents; called from any thread."""
 
     def describe(self, row: int, position: int) -> str:
@@ -90,14 +107,15 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GradeBlock:
-    """What the kernels see of some queries: the grade at each rank, and the ideal order; no ids, no scores.
+    """What the kernels see of some queries: grades, their ranks, and the ideal order; no ids, no scores.
 
     Arrays are C-contiguous. A grade is any finite float, NaN for an unjudged document, or REPEAT. Cells after a query's
-    last rank or judgement are NaN.
+    last document or judgement are NaN, and NO_RANK.
     """
 
     rows: IntArray  # (n_queries,), where the queries stand in the batch
-    grades: FloatArray  # (width, n_queries), the grade at each rank
+    grades: FloatArray  # (n_documents, n_queries), in rank order, of all judged documents and repeats at least
+    ranks: Int32Array  # (n_documents, n_queries), from 1
     n_retrieved: IntArray  # (n_queries,), the length of each ranking
     ideal: FloatArray  # (n_judged, n_queries), the grades of all judged documents, descending
     tie_ends: IntArray | None = None  # (width, n_queries), for ties="expected": where ranks' ties end; None: no ties
@@ -114,17 +132,17 @@ def cut_blocks(n_retrieved: IntArray, n_judged: IntArray, block_cells: int = BLO
     n_queries = n_retrieved.size
     if n_queries == 0:
         return []
-    order = np.arange(n_queries)
-    groups = [order]
-    if n_queries * int(n_retrieved.max() + n_judged.max()) > block_cells:
+    widest = int(n_retrieved.max() + n_judged.max())
+    groups, widths = [np.arange(n_queries)], [widest]
+    if n_queries * widest > block_cells:
         classes = _length_class(n_retrieved), _length_class(n_judged)
         if any(each.min() < each.max() for each in classes):
             order = np.lexsort(classes[::-1])
             changes = np.diff(classes[0][order]) | np.diff(classes[1][order])
             groups = np.split(order, np.flatnonzero(changes) + 1)
+            widths = [int(n_retrieved[group].max() + n_judged[group].max()) for group in groups]
     blocks: list[IntArray] = []
-    for group in groups:
-        width = int(n_retrieved[group].max() + n_judged[group].max())
+    for group, width in zip(groups, widths, strict=True):
         step = max(1, block_cells // max(width, 1))
         blocks.extend(group[start : start + step] for start in range(0, group.size, step))
     return blocks

@@ -82,6 +82,6 @@ def _compile(function: FunctionType) -> Callable[..., Any]:
         linked.__qualname__, linked.__module__ = function.__qualname__, function.__module__
         function = linked
     try:
-        return numba.njit(nogil=True, cache=_cached)(function)
+        return numba.njit(nogil=True, error_model="numpy", cache=_cached)(function)
     except (RuntimeError, OSError):  # no directory for the cache can be found or written
-        return numba.njit(nogil=True)(function)
+        return numba.njit(nogil=True, error_model="numpy")(function)

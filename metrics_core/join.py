@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from metrics_core.blocks import REPEAT, BoolArray, FloatArray, GradeBlock, Int32Array, IntArray, MatchedBlock, Source
+from metrics_core.blocks import (
+    NO_RANK,
+    REPEAT,
+    BoolArray,
+    FloatArray,
+    GradeBlock,
+    Int32Array,
+    IntArray,
+    RankedBlock,
+    ScoredBlock,
+    Source,
+)
 from metrics_core.compile import compiled
 from metrics_core.errors import InputError
 from metrics_core.kernels import join as kernels
 from metrics_core.kernels.bytes import order_groups_descending
 from metrics_core.policies import Policies
+from metrics_core.ranks import judged_ranks, ranked_block
 
 _LARGEST_GRADE = 1e300
 
@@ -31,30 +43,51 @@ def join(source: Source, rows: IntArray, policies: Policies) -> GradeBlock:
     if len(ideal) and np.fmax.reduce(ideal[0], initial=0) > _LARGEST_GRADE:
         query = source.query_ids[rows[np.nanargmax(ideal[0])]]
         raise InputError(f"a grade of query {query!r} is above {_LARGEST_GRADE:g}: its sums would overflow")
-    grades, n_retrieved = matched.grades, matched.n_retrieved
-    scores = matched.scores if policies.order == "score" else None
-    if scores is not None and policies.score_dtype == "float32":
+    if isinstance(matched, ScoredBlock):
+        if policies.order == "score":
+            return _by_score(source, matched, ideal, policies)
+        matched = ranked_block(rows, matched.grades, matched.n_retrieved, matched.judged, matched.repeat_of)
+    return _as_ranked(source, matched, ideal, policies)
+
+
+def _as_ranked(source: Source, matched: RankedBlock, ideal: FloatArray, policies: Policies) -> GradeBlock:
+    rows, grades, ranks, n_retrieved = matched.rows, matched.grades, matched.ranks, matched.n_retrieved
+    if matched.has_repeats and policies.duplicates != "first_keep_rank":
+        repeats: BoolArray = grades == REPEAT
+        if policies.duplicates == "error":
+            q, number = np.argwhere(repeats.T)[0]
+            raise _repeat_error(source, rows[q], int(ranks[number, q]) - 1)
+        ranks = np.where(repeats, NO_RANK, ranks - np.cumsum(repeats, axis=0, dtype=np.int32))
+        order = np.argsort(repeats, axis=0, kind="stable")  # repeats last, as if they were not there
+        ranks = np.take_along_axis(ranks, order, axis=0)
+        grades = np.take_along_axis(np.where(repeats, np.nan, grades), order, axis=0)
+        n_retrieved = n_retrieved - repeats.sum(axis=0)
+    return GradeBlock(rows, grades, ranks, n_retrieved, ideal)
+
+
+def _by_score(source: Source, matched: ScoredBlock, ideal: FloatArray, policies: Policies) -> GradeBlock:
+    rows, grades, n_retrieved, scores = matched.rows, matched.grades, matched.n_retrieved, matched.scores
+    if policies.score_dtype == "float32":
         with np.errstate(over="ignore", under="ignore"):  # beyond its range scores are equal, and stay where they were
             scores = scores.astype(np.float32).astype(np.float64)
     if matched.repeat_of is not None:
         repeats = _repeats(source, matched, matched.repeat_of, scores, policies)
         if policies.duplicates == "first_keep_rank":
             grades = np.where(repeats, REPEAT, grades)
-        else:
-            grades, scores = _without_repeats(grades, scores, repeats)
+        else:  # behind all other documents, without grade or score: beyond the new length
+            grades, scores = np.where(repeats, np.nan, grades), np.where(repeats, np.nan, scores)
             n_retrieved = n_retrieved - repeats.sum(axis=1)
-    if scores is None:
-        return GradeBlock(rows, np.ascontiguousarray(grades.T), n_retrieved, ideal)
-    ends = None
     if policies.ties in ("expected", "error"):
         ends = np.zeros(grades.shape[::-1], np.int64)
         ordered = -np.sort(-scores, axis=1)
-        if not _tie_ends(ordered, matched.n_retrieved, ends):
-            ends = None
-        elif policies.ties == "error":
-            raise _tie_error(source, rows, scores, ordered)
-    ranked = _rank(matched, np.ascontiguousarray(grades), scores, policies)
-    return GradeBlock(rows, ranked, n_retrieved, ideal, ends)
+        if _tie_ends(ordered, matched.n_retrieved, ends):
+            if policies.ties == "error":
+                raise _tie_error(source, rows, scores, ordered)
+            ranked = np.ascontiguousarray(_rank(matched, grades, scores, policies).T)
+            ranks = np.repeat(np.arange(1, len(ranked) + 1, dtype=np.int32), rows.size).reshape(ranked.shape)
+            return GradeBlock(rows, ranked, ranks, n_retrieved, ideal, ends)
+    ranked, ranks = judged_ranks(_rank(matched, grades, scores, policies), matched.judged.shape[1])
+    return GradeBlock(rows, ranked, ranks, n_retrieved, ideal)
 
 
 def _ideal(judged: FloatArray) -> FloatArray:
@@ -67,21 +100,20 @@ def _ideal(judged: FloatArray) -> FloatArray:
     return ideal
 
 
-def _rank(matched: MatchedBlock, grades: FloatArray, scores: FloatArray, policies: Policies) -> FloatArray:
-    """(width, n_queries) the grade at each rank, by descending score."""
-    assert matched.keys is not None
-    ranked = np.full(grades.shape[::-1], np.nan)
+def _rank(matched: ScoredBlock, grades: FloatArray, scores: FloatArray, policies: Policies) -> FloatArray:
+    """(n_queries, width) the grade at each rank, by descending score."""
+    ranked = np.full(grades.shape, np.nan)
     ties, members, unordered = _order(scores, grades, matched.n_retrieved, ranked)
     if unordered.size:
         order = np.argsort(-scores[unordered], axis=1, kind="stable")
-        ordered = np.full(order.shape[::-1], np.nan)
+        ordered = np.full(order.shape, np.nan)
         more_ties, more_members, _ = _order(
             np.take_along_axis(scores[unordered], order, axis=1),
             np.take_along_axis(grades[unordered], order, axis=1),
             matched.n_retrieved[unordered],
             ordered,
         )
-        ranked[:, unordered] = ordered
+        ranked[unordered] = ordered
         more_members = order[np.repeat(more_ties[:, 0], more_ties[:, 2]), more_members]
         more_ties[:, 0] = unordered[more_ties[:, 0]]
         ties, members = np.concatenate((ties, more_ties)), np.concatenate((members, more_members))
@@ -109,46 +141,38 @@ def _order(
 
 
 def _repeats(
-    source: Source, matched: MatchedBlock, repeat_of: Int32Array, scores: FloatArray | None, policies: Policies
+    source: Source, matched: ScoredBlock, repeat_of: Int32Array, scores: FloatArray, policies: Policies
 ) -> BoolArray:
     """(n_queries, width) the places of documents that stand at a better one as well."""
     repeats: BoolArray = repeat_of >= 0
     places = np.argwhere(repeats).tolist()
     if policies.duplicates == "error":
         q, position = places[0]
-        raise InputError(
-            f"{_retrieved(source, matched.rows[q], position)} twice; remove the repeat, or say which one counts: "
-            "duplicates='first_keep_rank' or duplicates='first_compact'"
-        )
-    if scores is not None:
-        best: dict[tuple[int, int], int] = {}
-        for q, position in places:
-            first = int(repeat_of[q, position])
-            so_far = best.get((q, first), first)
-            if policies.ties == "expected" and scores[q, position] == scores[q, so_far]:
-                raise InputError(
-                    f"{_retrieved(source, matched.rows[q], position)} twice with one score, for which "
-                    "ties='expected' has no exact value; remove the repeat"
-                )
-            if scores[q, position] > scores[q, so_far]:
-                best[q, first] = position
-                repeats[q, position], repeats[q, so_far] = False, True
+        raise _repeat_error(source, matched.rows[q], position)
+    best: dict[tuple[int, int], int] = {}
+    for q, position in places:
+        first = int(repeat_of[q, position])
+        so_far = best.get((q, first), first)
+        if policies.ties == "expected" and scores[q, position] == scores[q, so_far]:
+            raise InputError(
+                f"{_retrieved(source, matched.rows[q], position)} twice with one score, for which "
+                "ties='expected' has no exact value; remove the repeat"
+            )
+        if scores[q, position] > scores[q, so_far]:
+            best[q, first] = position
+            repeats[q, position], repeats[q, so_far] = False, True
     return repeats
+
+
+def _repeat_error(source: Source, row: int, position: int) -> InputError:
+    return InputError(
+        f"{_retrieved(source, row, position)} twice; remove the repeat, or say which one counts: "
+        "duplicates='first_keep_rank' or duplicates='first_compact'"
+    )
 
 
 def _retrieved(source: Source, row: int, position: int) -> str:
     return f"query {source.query_ids[row]!r} retrieves document {source.describe(row, position)}"
-
-
-def _without_repeats(
-    grades: FloatArray, scores: FloatArray | None, repeats: BoolArray
-) -> tuple[FloatArray, FloatArray | None]:
-    """The rankings with repeats behind all other documents, without grade or score: beyond the new length."""
-    grades = np.where(repeats, np.nan, grades)
-    if scores is not None:
-        return grades, np.where(repeats, np.nan, scores)
-    order = np.argsort(repeats, axis=1, kind="stable")
-    return np.take_along_axis(grades, order, axis=1), None
 
 
 def _tie_error(source: Source, rows: IntArray, scores: FloatArray, ordered: FloatArray) -> InputError:

@@ -67,7 +67,7 @@ def pair(
     if isinstance(qrels, IdArrays) and isinstance(run, IdArrays):
         resolved = Policies.resolve(policies, default="trec_eval")
         resolved.refuse("integer arrays", "empty_key", "null_list", "drop_identical_ids", "missing", "unjudged_query")
-        return _pair_arrays(qrels, run, resolved, query_ids)
+        return _pair_arrays(qrels, run, resolved, query_ids, metrics)
     if _is_lists(qrels) and _is_lists(run):
         resolved = Policies.resolve(policies, default="haystack").for_rankings_without_scores()
         resolved.refuse("lists of documents", "null_list", "drop_identical_ids", "missing", "unjudged_query")
@@ -119,11 +119,17 @@ def _needs(metrics: Sequence[Metric] | None, policies: Policies) -> Needs:
         return Needs(grades=True, unjudged_repeats=True)
     return Needs(
         grades=any(metric.reads_grades(policies) for metric in metrics),
-        unjudged_repeats=any(metric.reads == "everything" for metric in metrics),
+        unjudged_repeats=any(metric.reads_unjudged_repeats(policies) for metric in metrics),
     )
 
 
-def _pair_arrays(qrels: IdArrays, run: IdArrays, policies: Policies, query_ids: Sequence[Any] | None) -> Pairing:
+def _pair_arrays(
+    qrels: IdArrays,
+    run: IdArrays,
+    policies: Policies,
+    query_ids: Sequence[Any] | None,
+    metrics: Sequence[Metric] | None,
+) -> Pairing:
     if qrels.scores is not None:
         raise InputError("qrels has scores; the values of judged ids are grades=")
     if run.grades is not None:
@@ -131,7 +137,9 @@ def _pair_arrays(qrels: IdArrays, run: IdArrays, policies: Policies, query_ids: 
     if run.scores is None:
         policies = policies.for_rankings_without_scores()
     names = _positional_ids(query_ids, len(qrels), len(run))
-    return Pairing(ArraySource(names, qrels, run, policies), policies, np.zeros(len(names), np.bool_))
+    needs = _needs(metrics, policies)
+    source = ArraySource(names, qrels, run, policies, needs.unjudged_repeats)
+    return Pairing(source, policies, np.zeros(len(names), np.bool_))
 
 
 def _pair_by_query(

@@ -99,6 +99,7 @@ class RowScorer:
         self.policies = row_policies(policies, self.roles)
         for metric in metrics:
             metric.check_ties(self.policies)
+        self.unjudged_repeats = any(metric.reads_unjudged_repeats(self.policies) for metric in metrics)
 
     def score(self, batch: pa.RecordBatch, first: int = 0) -> tuple[Sequence[Any], FloatArray]:
         """The query ids of a batch and the scores, (n_rows, n_metrics); its rows count from `first`.
@@ -109,7 +110,7 @@ class RowScorer:
         query_ids: Sequence[Any] = range(first, first + batch.num_rows)
         if "query_id" in self.roles:
             query_ids = ColumnIds(batch.column(self.roles["query_id"]), first)
-        source = row_source(batch, self.roles, self.policies, query_ids)
+        source = row_source(batch, self.roles, self.policies, query_ids, unjudged_repeats=self.unjudged_repeats)
         values = empty_values(batch.num_rows, len(self.metrics))
         for rows in cut_blocks(source.n_retrieved, source.n_judged):
             score_block(join(source, rows, self.policies), self.metrics, self.policies, query_ids, values)

@@ -12,7 +12,7 @@ FLAG = "METRICS_CORE_TESTS_DEADLY"  # the variable with the path of a file that 
 MARK = 77.0  # the grade that kills
 
 
-def kernel(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def kernel(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     flag = os.environ.get(FLAG)
     if flag and ideal.size and (ideal == MARK).any() and not Path(flag).exists():
         Path(flag).touch()

@@ -14,11 +14,11 @@ from tests import strategies
 METRICS = ["AP", "RR@2", "nDCG@3", "Bpref", "Judged@2", "NumRet", "Compat(p=0.8)"]
 
 
-def hits_plus_one(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def hits_plus_one(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     for q in range(out.size):
         hits = 0
-        for i in range(min(cutoff, n_retrieved[q])):
-            if grades[i, q] >= rel:
+        for i in range(grades.shape[0]):
+            if grades[i, q] >= rel and ranks[i, q] <= cutoff:
                 hits += 1
         out[q] = hits + 1
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby, islice
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from metrics_core.blocks import REPEAT, MatchedBlock
+from metrics_core.blocks import REPEAT, ScoredBlock
 from metrics_core.errors import InputError
 from metrics_core.join import join
 from metrics_core.keys import encode_keys
 from metrics_core.policies import Policies
 from metrics_core.sources.ids import NULL, DuplicateJudgementError, IdLists, match_ids
+from tests.blocks import grades_at_every_rank
 
 NAN = float("nan")
 
@@ -31,7 +33,7 @@ class Rankings:
     def match(self, rows):
         rankings = [self.rankings[row] for row in rows.tolist()]
         repeat_of = [[self.first(ranking, i) for i in range(len(ranking))] for ranking in rankings]
-        return MatchedBlock(
+        return ScoredBlock(
             rows,
             matrix([[grade for _, _, grade in ranking] for ranking in rankings]),
             np.array([len(ranking) for ranking in rankings]),
@@ -75,16 +77,23 @@ def expected_grades(ranking, ties, duplicates):
     return grades
 
 
+def joined_grades(block, ranking_lengths):
+    """The grades at every rank of each query, as lists."""
+    width = max(ranking_lengths, default=0)
+    found = grades_at_every_rank(block.grades, block.ranks, width)
+    assert np.isnan(found[np.arange(width) >= np.array(block.n_retrieved)[:, None]]).all()
+    return [row[:n].tolist() for row, n in zip(found, block.n_retrieved, strict=True)]
+
+
 def assert_joined(rankings, ties="docid_desc", duplicates="error"):
     rows = np.arange(len(rankings))[::-1].copy()
     block = join(Rankings(rankings), rows, Policies(ties=ties, duplicates=duplicates))
     assert block.rows.tolist() == rows.tolist()
     assert block.grades.flags.c_contiguous
     assert block.ideal.flags.c_contiguous
-    for grades, n, ideal, row in zip(block.grades.T, block.n_retrieved, block.ideal.T, rows.tolist(), strict=True):
-        expected = expected_grades(rankings[row], ties, duplicates)
-        np.testing.assert_array_equal(grades[:n], expected)
-        assert np.isnan(grades[n:]).all()
+    found = joined_grades(block, [*map(len, rankings)])
+    for grades, ideal, row in zip(found, block.ideal.T, rows.tolist(), strict=True):
+        np.testing.assert_array_equal(grades, expected_grades(rankings[row], ties, duplicates))
         judged = sorted((grade for _, _, grade in rankings[row] if not np.isnan(grade)), reverse=True)
         np.testing.assert_array_equal(ideal[: len(judged)], judged)
         assert np.isnan(ideal[len(judged) :]).all()
@@ -112,8 +121,8 @@ class TestOrder:
     )
     def test_of_repeats(self, rankings, ties, duplicates):
         block = join(Rankings(rankings), np.arange(len(rankings)), Policies(ties=ties, duplicates=duplicates))
-        for grades, n, ranking in zip(block.grades.T, block.n_retrieved, rankings, strict=True):
-            np.testing.assert_array_equal(grades[:n], expected_grades(ranking, ties, duplicates))
+        for grades, ranking in zip(joined_grades(block, [*map(len, rankings)]), rankings, strict=True):
+            np.testing.assert_array_equal(grades, expected_grades(ranking, ties, duplicates))
 
     @pytest.mark.parametrize("ties", ["docid_desc", "input"])
     @pytest.mark.parametrize("n_scores", [1, 2, 30, 10_000])
@@ -137,16 +146,15 @@ class TestOrder:
     def test_of_the_input(self):
         ranking = [("a", 1.0, 1.0), ("b", 3.0, NAN), ("c", 2.0, 0.0)]
         block = join(Rankings([ranking]), np.array([0]), Policies(order="input"))
-        np.testing.assert_array_equal(block.grades.T, [[1, NAN, 0]])
+        assert (block.grades.T.tolist(), block.ranks.T.tolist()) == ([[1, 0]], [[1, 3]])
         assert block.tie_ends is None
 
     def test_ties_of_one_grade_need_no_ids(self):
         source = Rankings([[("a", 1.0, 2.0), ("b", 1.0, 2.0), ("c", 0.0, NAN), ("d", 0.0, NAN)]])
         matched = source.match(np.array([0]))
-        source.match = lambda _: MatchedBlock(
-            *(getattr(matched, name) for name in MatchedBlock.__slots__[:-1]), no_keys
-        )
-        np.testing.assert_array_equal(join(source, np.array([0]), Policies()).grades.T, [[2, 2, NAN, NAN]])
+        source.match = lambda _: replace(matched, keys=no_keys)
+        block = join(source, np.array([0]), Policies())
+        assert (block.grades.T.tolist(), block.ranks.T.tolist()) == ([[2, 2]], [[1, 2]])
 
     def test_the_ideal_order_of_few_and_many(self):
         rng = np.random.default_rng(0)
@@ -204,7 +212,7 @@ class TestTieEnds:
             with pytest.raises(InputError, match="gives documents 'b' and 'c' the same score"):
                 join(Rankings([ranking]), np.array([0]), policies)
         else:
-            assert join(Rankings([ranking]), np.array([0]), policies).grades[0, 0] == 1
+            assert joined_grades(join(Rankings([ranking]), np.array([0]), policies), [4])[0][0] == 1
 
 
 def by_dicts(judged, judged_grades, retrieved, has_null, keep):
@@ -245,20 +253,36 @@ def assert_matched(queries, keep="max", *, has_null=False, dtype=np.int64):
         expected = [by_dicts(*queries[row], has_null, keep) for row in rows.tolist()]
     except DuplicateJudgementError:
         with pytest.raises(DuplicateJudgementError) as raised:
-            match_ids(*arguments, has_null=has_null, duplicate_judgements=keep)
+            match_ids(*arguments, has_null=has_null, duplicate_judgements=keep, unjudged_repeats=True)
         judged = judged_lists[rows[raised.value.place]]
         assert judged[raised.value.position] in judged[: raised.value.position]
         return
-    grades, judged, repeat_of = match_ids(*arguments, has_null=has_null, duplicate_judgements=keep)
-    for q, (expected_grades, expected_judged, expected_repeats) in enumerate(expected):
-        np.testing.assert_array_equal(grades[q, : len(expected_grades)], expected_grades)
-        assert np.isnan(grades[q, len(expected_grades) :]).all()
-        assert sorted(judged[q, : len(expected_judged)].tolist()) == sorted(expected_judged)
-        assert np.isnan(judged[q, len(expected_judged) :]).all()
-        if repeat_of is None:
-            assert set(expected_repeats) <= {-1}
-        else:
-            assert repeat_of[q, : len(expected_repeats)].tolist() == expected_repeats
+    width = max(map(len, retrieved_lists))
+    for unjudged in (False, True):
+        repeat_of = np.full((len(queries), width), -1, np.int32)
+        matched = match_ids(
+            *arguments,
+            has_null=has_null,
+            duplicate_judgements=keep,
+            unjudged_repeats=unjudged,
+            repeat_of=repeat_of,
+        )
+        found = grades_at_every_rank(matched.grades, matched.ranks, width)
+        n_repeats = 0
+        for q, (expected_grades, expected_judged, expected_repeats) in enumerate(expected):
+            repeats = [
+                place if unjudged or not np.isnan(grade) else -1
+                for place, grade in zip(expected_repeats, expected_grades, strict=True)
+            ]
+            n_repeats += sum(place >= 0 for place in repeats)
+            at_ranks = [REPEAT if place >= 0 else grade for place, grade in zip(repeats, expected_grades, strict=True)]
+            np.testing.assert_array_equal(found[q, : len(at_ranks)], at_ranks)
+            assert np.isnan(found[q, len(at_ranks) :]).all()
+            assert repeat_of[q, : len(repeats)].tolist() == repeats
+            judged = matched.judged[q]
+            assert sorted(judged[: len(expected_judged)].tolist()) == sorted(expected_judged)
+            assert np.isnan(judged[len(expected_judged) :]).all()
+        assert matched.n_repeats == n_repeats
 
 
 def slots():

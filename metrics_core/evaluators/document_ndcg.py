@@ -45,8 +45,9 @@ class DocumentNDCGEvaluator(DocumentMetric):
     def calculate_idcg(self, gt_docs: Sequence[DocumentLike]) -> float:
         """The discounted cumulative gain of one question's best possible ranking."""
         block = self._pack(gt_docs, [])
-        n_judged = np.isfinite(block.ideal).sum(axis=0)
-        return float(DCG.score(replace(block, grades=block.ideal, n_retrieved=n_judged), self._policies)[0])
+        ranks = np.arange(1, len(block.ideal) + 1, dtype=np.int32)[:, None]
+        best = replace(block, grades=block.ideal, ranks=ranks, n_retrieved=np.isfinite(block.ideal).sum(axis=0))
+        return float(DCG.score(best, self._policies)[0])
 
     def _pack(self, gt_docs: Sequence[DocumentLike], ret_docs: Sequence[DocumentLike]) -> GradeBlock:
         batch = pack(

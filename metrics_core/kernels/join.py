@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from metrics_core.blocks import FloatArray, Int32Array, IntArray, UInt16Array
+from metrics_core.blocks import NO_RANK, FloatArray, Int32Array, IntArray, UInt16Array
 
 _TILE = 256  # rankings that are compared side by side: their ids stay in the L1 cache
 _NARROW_RANKINGS = 24  # the longest, and
 _NARROW_JUDGEMENTS = 12  # the most judgements, that are matched by comparing all with all, side by side
-_SHORT_RANKING = 512  # the longest, and
-_SHORT_JUDGEMENTS = 32  # the most judgements, that are matched through a table of positions
+_SHORT_RANKINGS = 512  # the longest, and
+_SHORT_JUDGEMENTS = 32  # the most judgements, that are matched by going through the ranking for each
 _SLOTS = 1 << 14  # 32 KB of 16-bit positions: stays in the L1 cache
+_NUMBER_BITS = 4  # for the number of a judgement
+_NUMBERS = 1 << _NUMBER_BITS
 _HASH = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads runs of integers over the high bits
 _SHIFT = np.uint64(50)  # the 14 highest bits
 
@@ -23,6 +25,7 @@ NARROW = 12  # the most values that are sorted faster by comparing neighbours th
 _FEW_MARKS = 16  # judged documents whose ranks are found faster by counting than by sorting, or as many as make
 _FEW_COMPARISONS = 4096  # at most
 
+_NO_RANK = np.int32(NO_RANK)
 KEEP_ERROR, KEEP_MAX, KEEP_LAST = 0, 1, 2  # which of two judgements of a document counts
 
 
@@ -37,12 +40,14 @@ def match_ids(
     retrieved_lengths: IntArray,
     has_null: bool,
     keep: int,
+    find_unjudged: bool,
     grades: FloatArray,
+    ranks: Int32Array,
     judged: FloatArray,
     repeat_of: Int32Array,
     refused: IntArray,
-) -> int:
-    """Matches retrieved to judged ids, query by query; returns how many retrieved documents are repeats.
+) -> tuple[int, int]:
+    """Finds the judged ids of rankings, query by query.
 
     Args:
         rows: (q,) the queries; starts and lengths are indexed by them, outputs by their place in `rows`.
@@ -51,15 +56,28 @@ def match_ids(
         judged_grades: as long as judged_ids.
         has_null: the id -1 matches nothing, not even itself.
         keep: KEEP_ERROR, KEEP_MAX or KEEP_LAST.
-        grades: (width, q) NaN on entry, or as an earlier call left it; each retrieved document's judgement on return.
-        judged: (n_judged, q) the same; the judgements that count on return.
-        repeat_of: (q, width) -1 on entry, the position of the first equal document on return; may have no cells, and
-            repeats are only counted.
+        find_unjudged: repeats of documents that are not judged count, too.
+        grades: (room, q) on return of the judged documents and repeats, in rank order, NaN after the last.
+        ranks: (room, q) on return theirs, from 1; NO_RANK after the last.
+        judged: (n_judged, q) on return the judgements that count, NaN after the last.
+        repeat_of: (q, width) -1 on entry, the position of the first equal document on return; may have no cells.
         refused: (2,) -1 on entry; under KEEP_ERROR the place in `rows` and the position of a second judgement.
+
+    Returns:
+        How many documents a ranking has in `grades` at most, which may be more than there is room for: then they are
+        incomplete; and how many documents are repeats.
     """
-    left = np.arange(rows.size)  # the queries that are not narrow, or hold a document twice
-    n_left = rows.size
-    if not has_null and grades.shape[0] <= _NARROW_RANKINGS and judged.shape[0] <= _NARROW_JUDGEMENTS:
+    left = np.arange(rows.size)  # the queries that are left to tables: long ones, and those that hold a document twice
+    n_left, width = rows.size, 0
+    for q in range(rows.size):
+        width = max(width, retrieved_lengths[rows[q]])
+    for i in range(grades.shape[0]):
+        for q in range(rows.size):
+            grades[i, q], ranks[i, q] = np.nan, _NO_RANK
+    for j in range(judged.shape[0]):
+        for q in range(rows.size):
+            judged[j, q] = np.nan
+    if not has_null and width <= _NARROW_RANKINGS and judged.shape[0] <= _NARROW_JUDGEMENTS:
         n_left = _match_narrow(
             rows,
             judged_ids,
@@ -69,11 +87,29 @@ def match_ids(
             retrieved_ids,
             retrieved_starts,
             retrieved_lengths,
+            width,
+            find_unjudged,
             grades,
+            ranks,
             judged,
             left,
         )
-    slot_of = np.zeros(_SLOTS, np.uint16)
+    elif not has_null and width <= _SHORT_RANKINGS and judged.shape[0] <= _SHORT_JUDGEMENTS:
+        n_left = _match_short(
+            rows,
+            judged_ids,
+            judged_starts,
+            judged_lengths,
+            judged_grades,
+            retrieved_ids,
+            retrieved_starts,
+            retrieved_lengths,
+            find_unjudged,
+            grades,
+            ranks,
+            judged,
+            left,
+        )
     widest = 0
     for k in range(n_left):
         row = rows[left[k]]
@@ -86,7 +122,7 @@ def match_ids(
     table_key = np.empty(n_slots, np.int64)
     table_grade = np.empty(n_slots, np.float64)
     table_place = np.empty(n_slots, np.int64)
-    n_repeats = 0
+    most = n_repeats = 0
     for k in range(n_left):
         q = left[k]
         start, n_judged = judged_starts[rows[q]], judged_lengths[rows[q]]
@@ -94,36 +130,7 @@ def match_ids(
         id_grades = judged_grades[start : start + n_judged]
         start, n = retrieved_starts[rows[q]], retrieved_lengths[rows[q]]
         ranking = retrieved_ids[start : start + n]
-        if n <= _SHORT_RANKING and n_judged <= _SHORT_JUDGEMENTS and not has_null:
-            # The slot of a hash holds the last position with that hash: if every document finds itself there, all are
-            # different, and a judged document is found by one look. The slots need no clearing between rows.
-            for i in range(n):
-                slot_of[(np.uint64(ranking[i]) * _HASH) >> _SHIFT] = i
-            displaced = 0
-            for i in range(n):
-                displaced |= slot_of[(np.uint64(ranking[i]) * _HASH) >> _SHIFT] ^ np.uint16(i)
-            if displaced == 0 or not _has_repeat(ranking, slot_of):
-                for j in range(n_judged):
-                    known = 0
-                    while known < j and ids[known] != ids[j]:
-                        known += 1
-                    if known < j:
-                        break
-                    i = slot_of[(np.uint64(ids[j]) * _HASH) >> _SHIFT]
-                    if displaced != 0 and (i >= n or ranking[i] != ids[j]):
-                        i = 0
-                        while i < n and ranking[i] != ids[j]:
-                            i += 1
-                    judged[j, q] = id_grades[j]
-                    if i < n and ranking[i] == ids[j]:
-                        grades[i, q] = id_grades[j]
-                else:
-                    continue
-                for j in range(n_judged):
-                    judged[j, q] = np.nan
-                for i in range(n):
-                    grades[i, q] = np.nan
-        # Long rankings and repeats: a table of the judged documents, then of the retrieved ones.
+        # A table of the judged documents, then of the retrieved ones.
         n_unique = 0
         for j in range(n_judged):
             if has_null and ids[j] == -1:
@@ -136,7 +143,7 @@ def match_ids(
                 table_grade[slot] = id_grades[j]
             elif keep == KEEP_ERROR:
                 refused[0], refused[1] = q, j
-                return 0
+                return 0, 0
             elif keep == KEEP_LAST or id_grades[j] > table_grade[slot]:
                 table_grade[slot] = id_grades[j]
         for j in range(n_judged):
@@ -147,24 +154,91 @@ def match_ids(
                 table_place[slot] = -2
                 judged[n_unique, q] = table_grade[slot]
                 n_unique += 1
+        n_found = 0
         for i in range(n):
             if has_null and ranking[i] == -1:
                 continue
             slot = _slot(ranking[i], table_stamp, table_key, q + 1, shift)
             if table_stamp[slot] != q + 1:
-                table_stamp[slot] = q + 1
-                table_key[slot] = ranking[i]
-                table_place[slot] = i
-                table_grade[slot] = np.nan
+                if find_unjudged:
+                    table_stamp[slot] = q + 1
+                    table_key[slot] = ranking[i]
+                    table_place[slot] = i
                 continue
+            grade = -np.inf
             if table_place[slot] < 0:
                 table_place[slot] = i
+                grade = table_grade[slot]
             else:
                 n_repeats += 1
                 if repeat_of.size:
                     repeat_of[q, i] = table_place[slot]
-            grades[i, q] = table_grade[slot]
-    return n_repeats
+            if n_found < grades.shape[0]:
+                grades[n_found, q], ranks[n_found, q] = grade, i + 1
+            n_found += 1
+        most = max(most, n_found)
+    return most, n_repeats
+
+
+def _match_short(
+    rows: IntArray,
+    judged_ids: IntArray,
+    judged_starts: IntArray,
+    judged_lengths: IntArray,
+    judged_grades: FloatArray,
+    retrieved_ids: IntArray,
+    retrieved_starts: IntArray,
+    retrieved_lengths: IntArray,
+    find_unjudged: bool,
+    grades: FloatArray,
+    ranks: Int32Array,
+    judged: FloatArray,
+    left: IntArray,
+) -> int:
+    """Matches queries by going through the ranking for each judged document; returns how many are left, having repeats.
+
+    How often an id occurs and the sum of its positions are 32-bit sums, as more of them fit in a vector: for a hundred
+    retrieved and five judged ids this takes a quarter of the time of tables.
+    """
+    slot_of = np.zeros(_SLOTS, np.uint16)
+    found = np.empty(_SHORT_JUDGEMENTS + 1, np.int64)  # where each judged document stands, and which it is
+    n_left = 0
+    for q in range(rows.size):
+        start, n_judged = judged_starts[rows[q]], judged_lengths[rows[q]]
+        ranking_start = retrieved_starts[rows[q]]
+        ranking = retrieved_ids[ranking_start : ranking_start + retrieved_lengths[rows[q]]]
+        different = not find_unjudged or _all_differ(ranking, slot_of)
+        n_found = 0
+        for j in range(n_judged):
+            wanted = judged_ids[start + j]
+            for known in range(j):
+                if judged_ids[start + known] == wanted:
+                    different = False
+            n, position = np.int32(0), np.int32(0)
+            for i in range(ranking.size):
+                same = ranking[i] == wanted
+                n = np.int32(n + np.int32(same))
+                position = np.int32(position + (np.int32(i) if same else np.int32(0)))
+            if n > 1:
+                different = False
+            found[n_found] = position * _SHORT_JUDGEMENTS + j
+            n_found += 1 if n == 1 else 0
+        if not different:
+            left[n_left] = q
+            n_left += 1
+            continue
+        for j in range(n_judged):
+            judged[j, q] = judged_grades[start + j]
+        for k in range(1, n_found):
+            inserted, place = found[k], k
+            while place > 0 and found[place - 1] > inserted:
+                found[place] = found[place - 1]
+                place -= 1
+            found[place] = inserted
+        for k in range(n_found):
+            grades[k, q] = judged_grades[start + found[k] % _SHORT_JUDGEMENTS]
+            ranks[k, q] = found[k] // _SHORT_JUDGEMENTS + 1
+    return n_left
 
 
 def _match_narrow(
@@ -176,56 +250,66 @@ def _match_narrow(
     retrieved_ids: IntArray,
     retrieved_starts: IntArray,
     retrieved_lengths: IntArray,
+    width: int,
+    find_unjudged: bool,
     grades: FloatArray,
+    ranks: Int32Array,
     judged: FloatArray,
     left: IntArray,
 ) -> int:
     """Matches queries of few documents, each step for a tile of them; returns how many are left, having repeats.
 
     What is one operation on adjacent numbers the compiler vectorises: for ten retrieved and five judged ids this takes
-    half the time of tables. 32-bit numbers throughout, as more of them fit in a vector.
+    a third of the time of tables. 32-bit numbers throughout, as more of them fit in a vector.
     """
-    width, most = grades.shape[0], judged.shape[0]
+    most = judged.shape[0]
     ranked = np.empty((width, _TILE), retrieved_ids.dtype)  # cells beyond a query's length hold anything
     known = np.empty((most, _TILE), judged_ids.dtype)
     n_retrieved, n_judged = np.zeros(_TILE, np.int32), np.zeros(_TILE, np.int32)
-    found, twice = np.zeros(_TILE, np.int32), np.zeros(_TILE, np.int32)
-    nowhere = np.int32(width)
+    begin, judged_begin = np.zeros(_TILE, np.int64), np.zeros(_TILE, np.int64)
+    twice, n_found = np.zeros(_TILE, np.int32), np.zeros(_TILE, np.int32)
+    found = np.empty((most, _TILE), np.int32)  # where each judged document stands, and which it is, as one number
+    nowhere = np.int32(_NARROW_RANKINGS * _NUMBERS)
     n_left = 0
     for first in range(0, rows.size, _TILE):
         n_queries = min(_TILE, rows.size - first)
         for t in range(n_queries):
             row = rows[first + t]
             n_retrieved[t], n_judged[t], twice[t] = retrieved_lengths[row], judged_lengths[row], 0
-            for i in range(retrieved_lengths[row]):
-                ranked[i, t] = retrieved_ids[retrieved_starts[row] + i]
-            for j in range(judged_lengths[row]):
-                known[j, t] = judged_ids[judged_starts[row] + j]
-                judged[j, first + t] = judged_grades[judged_starts[row] + j]
-        for i in range(1, width):
-            for k in range(i):
-                for t in range(n_queries):
-                    same = (ranked[i, t] == ranked[k, t]) & (np.int32(i) < n_retrieved[t])
-                    twice[t] |= np.int32(1) if same else np.int32(0)
-        for j in range(1, most):
-            for k in range(j):
-                for t in range(n_queries):
-                    same = (known[j, t] == known[k, t]) & (np.int32(j) < n_judged[t])
-                    twice[t] |= np.int32(1) if same else np.int32(0)
+            begin[t], judged_begin[t] = retrieved_starts[row], judged_starts[row]
+        for i in range(width):
+            for t in range(n_queries):
+                ranked[i, t] = retrieved_ids[min(begin[t] + i, retrieved_ids.size - 1)]
         for j in range(most):
-            judgement = known[j]
             for t in range(n_queries):
-                found[t] = nowhere
-            for i in range(width - 1, -1, -1):
-                document, position = ranked[i], np.int32(i)
+                place = min(judged_begin[t] + j, judged_ids.size - 1)
+                known[j, t] = judged_ids[place]
+                judged[j, first + t] = judged_grades[place] if np.int32(j) < n_judged[t] else np.nan
+        if find_unjudged:
+            _mark_repeats(ranked, n_retrieved, n_queries, twice)
+        _mark_repeats(known, n_judged, n_queries, twice)
+        for j in range(most):
+            for t in range(n_queries):
+                found[j, t], n_found[t] = nowhere, 0
+            for i in range(width):
+                here = np.int32(i * _NUMBERS + j)
                 for t in range(n_queries):
-                    found[t] = position if document[t] == judgement[t] else found[t]
+                    same = (ranked[i, t] == known[j, t]) & (np.int32(i) < n_retrieved[t]) & (np.int32(j) < n_judged[t])
+                    found[j, t] = here if same else found[j, t]
+                    n_found[t] += np.int32(1) if same else np.int32(0)
             for t in range(n_queries):
-                counts = (found[t] < n_retrieved[t]) & (np.int32(j) < n_judged[t]) & (twice[t] == 0)
-                found[t] = found[t] if counts else nowhere
+                twice[t] |= np.int32(1) if n_found[t] > 1 else np.int32(0)
+        for end in range(most - 1, 0, -1):
+            for j in range(end):
+                for t in range(n_queries):
+                    upper, lower = found[j, t], found[j + 1, t]
+                    found[j, t], found[j + 1, t] = min(upper, lower), max(upper, lower)
+        for j in range(min(grades.shape[0], most)):
             for t in range(n_queries):
-                if found[t] != nowhere:
-                    grades[found[t], first + t] = judged[j, first + t]
+                here = (found[j, t] < nowhere) & (twice[t] == 0)
+                grade = judged[found[j, t] & (_NUMBERS - 1), first + t]
+                grades[j, first + t] = grade if here else np.nan
+                ranks[j, first + t] = np.int32((found[j, t] >> _NUMBER_BITS) + 1) if here else _NO_RANK
         for t in range(n_queries):
             if twice[t] != 0:
                 for j in range(most):
@@ -235,14 +319,33 @@ def _match_narrow(
     return n_left
 
 
-def _has_repeat(row: IntArray, slot_of: UInt16Array) -> bool:
-    """Whether two documents are the same, given where the last of each hash stands."""
-    for i in range(row.size):
-        if slot_of[(np.uint64(row[i]) * _HASH) >> _SHIFT] != i:
-            for k in range(i + 1, row.size):
-                if row[k] == row[i]:
-                    return True
-    return False
+def _mark_repeats(ids: IntArray, lengths: Int32Array, n_queries: int, twice: Int32Array) -> None:
+    """Sets the columns of (v, tile) ids to 1 that have two equal ones in the first `lengths`."""
+    for i in range(1, ids.shape[0]):
+        for k in range(i):
+            for t in range(n_queries):
+                same = (ids[i, t] == ids[k, t]) & (np.int32(i) < lengths[t])
+                twice[t] |= np.int32(1) if same else np.int32(0)
+
+
+def _all_differ(ids: IntArray, slot_of: UInt16Array) -> bool:
+    """Whether no id comes twice: the slot of a hash holds the last position with that hash, and each finds itself.
+
+    The slots need no clearing: what an earlier list left there is overwritten where this one looks.
+    """
+    for i in range(ids.size):
+        slot_of[(np.uint64(ids[i]) * _HASH) >> _SHIFT] = i
+    displaced = 0
+    for i in range(ids.size):
+        displaced |= slot_of[(np.uint64(ids[i]) * _HASH) >> _SHIFT] ^ np.uint16(i)
+    if displaced == 0:
+        return True
+    for i in range(ids.size):
+        if slot_of[(np.uint64(ids[i]) * _HASH) >> _SHIFT] != i:
+            for k in range(i + 1, ids.size):
+                if ids[k] == ids[i]:
+                    return False
+    return True
 
 
 def _slot(key: int, stamps: IntArray, keys: IntArray, stamp: int, shift: int) -> np.uint64:
@@ -319,7 +422,7 @@ def order_by_score(
     Args:
         scores, grades: (q, width) in input order; a score is finite, or NaN for no document.
         n_retrieved: (q,) at least the number of documents.
-        ranked: (width, q) NaN on entry, the grade at each rank on return.
+        ranked: (q, width) NaN on entry, the grade at each rank on return.
         ties: (n, 3) on return: a query's place, the tie's first rank (from 0) and its length.
         members: (n,) on return: the positions of the ties' documents, tie after tie, in input order.
         unordered: (q,) on return: the places of the queries left out.
@@ -350,7 +453,7 @@ def order_by_score(
                 if uniform:
                     if not np.isnan(grade[start]):
                         for i in range(start, end):
-                            ranked[i, q] = grade[start]
+                            ranked[q, i] = grade[start]
                 else:
                     ties[n_ties, 0], ties[n_ties, 1], ties[n_ties, 2] = q, start, end - start
                     n_ties += 1
@@ -379,7 +482,7 @@ def order_by_score(
                 continue
             if uniform:
                 for rank in range(ahead, ahead + equal):
-                    ranked[rank, q] = grade[i]
+                    ranked[q, rank] = grade[i]
                 continue
             ties[n_ties, 0], ties[n_ties, 1], ties[n_ties, 2] = q, ahead, equal
             n_ties += 1
@@ -400,8 +503,27 @@ def place_ties(ties: IntArray, members: IntArray, grades: FloatArray, ranked: Fl
     for t in range(ties.shape[0]):
         q, start, length = ties[t, 0], ties[t, 1], ties[t, 2]
         for i in range(length):
-            ranked[start + i, q] = grades[q, members[m + i]]
+            ranked[q, start + i] = grades[q, members[m + i]]
         m += length
+
+
+def keep_judged(grades: FloatArray, kept: FloatArray, ranks: Int32Array) -> int:
+    """Takes the documents that have a grade; returns how many a ranking has at most, which may be more than the room.
+
+    Args:
+        grades: (q, width) at each rank, NaN = none.
+        kept, ranks: (room, q) NaN and NO_RANK on entry; on return their grades, and ranks from 1, in rank order.
+    """
+    most = 0
+    for q in range(grades.shape[0]):
+        n = 0
+        for i in range(grades.shape[1]):
+            if not np.isnan(grades[q, i]):
+                if n < kept.shape[0]:
+                    kept[n, q], ranks[n, q] = grades[q, i], i + 1
+                n += 1
+        most = max(most, n)
+    return most
 
 
 def tie_ends(ordered: FloatArray, n_retrieved: IntArray, ends: IntArray) -> int:

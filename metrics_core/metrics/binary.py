@@ -2,8 +2,9 @@
 # ruff: noqa: ANN001, ANN201, ARG001, D103 (kernels share the signature that Metric documents)
 """Metrics of relevant documents at ranks, relevant meaning a grade of at least rel.
 
-A kernel goes down the ranks for all queries of a block at once: a query's cells after its last document are NaN, which
-no comparison holds for, and a step that is the same for every query is vectorised by the compiler.
+A kernel goes down the documents of all queries of a block at once: a query's cells after its last document are NaN,
+which no comparison holds for, and a step that is the same for every query is vectorised by the compiler. The i-th
+document (from 0) stands at rank i + 1 or below, so that no more than `cutoff` of them can be in the first `cutoff`.
 """
 
 from __future__ import annotations
@@ -15,79 +16,88 @@ from metrics_core.metrics import ties
 from metrics_core.metrics.metric import Metric
 
 
-def count_relevant(grades, rel, cutoff):
+def count_hits(grades, ranks, rel, cutoff):
     counts = np.zeros(grades.shape[1])
     for i in range(min(cutoff, grades.shape[0])):
         for q in range(counts.size):
-            counts[q] += 1.0 if grades[i, q] >= rel else 0.0  # never for NaN, the unjudged
+            hit = (grades[i, q] >= rel) & (ranks[i, q] <= cutoff)  # never for NaN, the unjudged
+            counts[q] += 1.0 if hit else 0.0
     return counts
 
 
-def precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    hits = count_relevant(grades, rel, cutoff)
+def count_relevant(ideal, rel):
+    counts = np.zeros(ideal.shape[1])
+    for i in range(ideal.shape[0]):
+        for q in range(counts.size):
+            counts[q] += 1.0 if ideal[i, q] >= rel else 0.0
+    return counts
+
+
+def precision(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
+    hits = count_hits(grades, ranks, rel, cutoff)
     for q in range(out.size):
         out[q] = hits[q] / cutoff
 
 
-def recall(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    hits, n_relevant = count_relevant(grades, rel, cutoff), count_relevant(ideal, rel, ideal.shape[0])
+def recall(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
+    hits, n_relevant = count_hits(grades, ranks, rel, cutoff), count_relevant(ideal, rel)
     for q in range(out.size):
         out[q] = hits[q] / max(n_relevant[q], 1.0)
 
 
-def capped_recall(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    hits, n_relevant = count_relevant(grades, rel, cutoff), count_relevant(ideal, rel, ideal.shape[0])
+def capped_recall(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
+    hits, n_relevant = count_hits(grades, ranks, rel, cutoff), count_relevant(ideal, rel)
     for q in range(out.size):
         out[q] = hits[q] / max(min(n_relevant[q], cutoff), 1.0)
 
 
-def r_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    n_relevant = count_relevant(ideal, rel, ideal.shape[0])
+def r_precision(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
+    n_relevant = count_relevant(ideal, rel)
     for i in range(min(ideal.shape[0], grades.shape[0])):
         for q in range(out.size):
-            out[q] += 1.0 if grades[i, q] >= rel and i < n_relevant[q] else 0.0
+            out[q] += 1.0 if (grades[i, q] >= rel) & (ranks[i, q] <= n_relevant[q]) else 0.0
     for q in range(out.size):
         out[q] /= max(n_relevant[q], 1.0)
 
 
-def success(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def success(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     for i in range(min(cutoff, grades.shape[0])):
         for q in range(out.size):
-            out[q] = 1.0 if grades[i, q] >= rel else out[q]
+            out[q] = 1.0 if (grades[i, q] >= rel) & (ranks[i, q] <= cutoff) else out[q]
 
 
-def reciprocal_rank(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    for i in range(min(cutoff, grades.shape[0]) - 1, -1, -1):
-        reciprocal = 1.0 / (i + 1)
-        for q in range(out.size):
-            out[q] = reciprocal if grades[i, q] >= rel else out[q]
-
-
-def average_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    n_relevant, hits = count_relevant(ideal, rel, ideal.shape[0]), np.zeros(out.size)
+def reciprocal_rank(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     for i in range(min(cutoff, grades.shape[0])):
         for q in range(out.size):
-            hit = 1.0 if grades[i, q] >= rel else 0.0
+            hit = (grades[i, q] >= rel) & (ranks[i, q] <= cutoff)
+            out[q] = max(out[q], 1.0 / ranks[i, q] if hit else 0.0)
+
+
+def average_precision(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
+    n_relevant, hits = count_relevant(ideal, rel), np.zeros(out.size)
+    for i in range(min(cutoff, grades.shape[0])):
+        for q in range(out.size):
+            hit = 1.0 if (grades[i, q] >= rel) & (ranks[i, q] <= cutoff) else 0.0
             hits[q] += hit
-            out[q] += hit * (hits[q] / (i + 1))
+            out[q] += hit * (hits[q] / ranks[i, q])
     for q in range(out.size):
         out[q] /= max(n_relevant[q], 1.0)
 
 
-def interpolated_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def interpolated_precision(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     level = params[0]
-    n_relevant, hits = count_relevant(ideal, rel, ideal.shape[0]), np.zeros(out.size)
+    n_relevant, hits = count_relevant(ideal, rel), np.zeros(out.size)
     for i in range(grades.shape[0]):
         for q in range(out.size):
             if grades[i, q] >= rel:
                 hits[q] += 1
                 # divided, not multiplied: 3 / 10 is the number written 0.3, but 0.1 * 3 is not
                 if hits[q] / n_relevant[q] >= level:
-                    out[q] = max(out[q], hits[q] / (i + 1))
+                    out[q] = max(out[q], hits[q] / ranks[i, q])
 
 
-def eleven_point_average(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    hits, n_relevant = count_relevant(grades, rel, grades.shape[0]), count_relevant(ideal, rel, ideal.shape[0])
+def eleven_point_average(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
+    hits, n_relevant = count_hits(grades, ranks, rel, cutoff), count_relevant(ideal, rel)
     tenths, best = np.full(out.size, 10), np.zeros(out.size)
     for i in range(grades.shape[0] - 1, -1, -1):
         for q in range(out.size):
@@ -95,15 +105,15 @@ def eleven_point_average(grades, n_retrieved, ideal, rel, cutoff, params, out):
                 while hits[q] / n_relevant[q] < tenths[q] / 10:
                     out[q] += best[q]
                     tenths[q] -= 1
-                best[q] = max(best[q], hits[q] / (i + 1))
+                best[q] = max(best[q], hits[q] / ranks[i, q])
                 hits[q] -= 1
     for q in range(out.size):
         out[q] = (out[q] + (tenths[q] + 1) * best[q]) / 11
 
 
-def binary_preference(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    n_relevant, nonrelevant = count_relevant(ideal, rel, ideal.shape[0]), np.zeros(out.size)
-    n_judged = count_relevant(ideal, 0.0, ideal.shape[0])
+def binary_preference(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
+    n_relevant, nonrelevant = count_relevant(ideal, rel), np.zeros(out.size)
+    n_judged = count_relevant(ideal, 0.0)
     for i in range(grades.shape[0]):
         for q in range(out.size):
             if grades[i, q] >= rel:
@@ -117,15 +127,15 @@ def binary_preference(grades, n_retrieved, ideal, rel, cutoff, params, out):
         out[q] /= max(n_relevant[q], 1.0)
 
 
-def inferred_average_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def inferred_average_precision(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     epsilon = 1e-5
-    n_relevant = count_relevant(ideal, rel, ideal.shape[0])
+    n_relevant = count_relevant(ideal, rel)
     hits, judged, pooled = np.zeros(out.size), np.zeros(out.size), np.zeros(out.size)  # pooled: also negative grades
     for i in range(grades.shape[0]):
         for q in range(out.size):
             if grades[i, q] >= rel:
                 precision_above = (hits[q] + epsilon) / (judged[q] + 2 * epsilon)
-                out[q] += (1.0 + pooled[q] * precision_above) / (i + 1)
+                out[q] += (1.0 + pooled[q] * precision_above) / ranks[i, q]
                 hits[q] += 1
             if grades[i, q] >= min(rel, 0.0):
                 judged[q] += 1

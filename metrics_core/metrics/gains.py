@@ -57,9 +57,9 @@ def judged(grades: FloatArray, rel: float, values: Mapping[str, Any]) -> FloatAr
     return np.where(grades >= 0, 1.0, 0.0)
 
 
-def unjudged(grades: FloatArray, rel: float, values: Mapping[str, Any]) -> FloatArray:
-    """1 for each document that is not judged, or below 0."""
-    return np.where((grades >= 0) | (grades == REPEAT), 0.0, 1.0)
+def known(grades: FloatArray, rel: float, values: Mapping[str, Any]) -> FloatArray:
+    """1 for each document that is judged, or came before; a negative grade is no judgement."""
+    return np.where((grades >= 0) | (grades == REPEAT), 1.0, 0.0)
 
 
 def _exponential(grades: FloatArray) -> FloatArray:

@@ -13,40 +13,45 @@ from metrics_core.metrics.metric import Metric
 from metrics_core.metrics.parameters import REL, Choice, Number, Parameter, gain_table
 
 
-def add_discounted(gains, cutoff, totals):
-    for i in range(min(cutoff, gains.shape[0])):
-        discount = math.log2(i + 2)
-        for q in range(totals.size):
-            totals[q] += gains[i, q] / discount if gains[i, q] > 0 else 0.0
+def discounted_cumulative_gain(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
+    depth = 0
+    for q in range(out.size):
+        depth = max(depth, min(n_retrieved[q], cutoff))
+    discounts = np.ones(depth + 1)
+    for rank in range(1, depth + 1):
+        discounts[rank] = math.log2(rank + 1)
+    for i in range(min(cutoff, grades.shape[0])):
+        for q in range(out.size):
+            gain = grades[i, q] if (grades[i, q] > 0) & (ranks[i, q] <= cutoff) else 0.0
+            out[q] += gain / discounts[min(ranks[i, q], depth)]
 
 
-def discounted_cumulative_gain(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    add_discounted(grades, cutoff, out)
-
-
-def normalised_discounted_cumulative_gain(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def normalised_discounted_cumulative_gain(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     best = np.zeros(out.size)
-    add_discounted(grades, cutoff, out)
-    add_discounted(ideal, cutoff, best)
+    discounted_cumulative_gain(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out)
+    for i in range(min(cutoff, ideal.shape[0])):
+        discount = math.log2(i + 2)
+        for q in range(out.size):
+            best[q] += ideal[i, q] / discount if ideal[i, q] > 0 else 0.0
     for q in range(out.size):
         out[q] = out[q] / best[q] if best[q] > 0 else 0.0
 
 
-def expected_reciprocal_rank(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def expected_reciprocal_rank(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     reaching = np.ones(out.size)
     for i in range(min(cutoff, grades.shape[0])):
         for q in range(out.size):
-            if grades[i, q] > 0:
-                out[q] += grades[i, q] * reaching[q] / (i + 1)
+            if grades[i, q] > 0 and ranks[i, q] <= cutoff:
+                out[q] += grades[i, q] * reaching[q] / ranks[i, q]
                 reaching[q] *= 1.0 - grades[i, q]
 
 
-def rank_biased_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    p, weight = params[0], 1.0
+def rank_biased_precision(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
+    p = params[0]
     for i in range(min(cutoff, grades.shape[0])):
         for q in range(out.size):
-            out[q] += grades[i, q] * weight if grades[i, q] > 0 else 0.0
-        weight *= p
+            if grades[i, q] > 0 and ranks[i, q] <= cutoff:
+                out[q] += grades[i, q] * p ** (ranks[i, q] - 1.0)
     for q in range(out.size):
         out[q] *= 1.0 - p
 

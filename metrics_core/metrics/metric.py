@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from metrics_core.aggregate import AggregateName
-from metrics_core.blocks import BoolArray, FloatArray, GradeBlock, IntArray
+from metrics_core.blocks import BoolArray, FloatArray, GradeBlock, Int32Array, IntArray
 from metrics_core.compile import run
 from metrics_core.errors import MetricNameError, MetricsError, PolicyError
 from metrics_core.metrics.parameters import REL, REQUIRED, Number, Parameter, Value, written
@@ -42,11 +42,13 @@ class Metric:
     Args:
         name: letters, digits and underscores, beginning with a letter.
         kernel: a plain Python function of loops over arrays, compiled at its first use,
-            `kernel(grades, n_retrieved, ideal, rel, cutoff, params, out)`:
-            grades (width, n_queries) float64, the grades at rank 1 of all queries, then those at rank 2, ...; NaN =
-            unjudged, or after the last document; REPEAT (-inf) = the second place of a document, neither relevant,
-            non-relevant nor unjudged; n_retrieved (n_queries,) int64, the length of each ranking; ideal (n_judged,
-            n_queries) float64, the grades of all judged documents, descending, NaN after the last; rel float, the
+            `kernel(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out)`:
+            grades and ranks (n_documents, n_queries) float64 and int32, documents of each ranking in rank order, the
+            first of all queries, then the second, ...: at least all that are judged, and where they stand, from 1. A
+            grade is NaN for an unjudged document and after the last one, whose rank is then NO_RANK; REPEAT (-inf) =
+            the second place of a document, neither relevant, non-relevant nor unjudged; n_retrieved (n_queries,)
+            int64, the length of each ranking, documents that are not in grades included; ideal (n_judged, n_queries)
+            float64, the grades of all judged documents, descending, NaN after the last; rel float, the
             lowest relevant grade; cutoff int, huge where there is none; params (n_parameters,) float64, the values of
             the parameters other than rel in declared order, NaN for what is no number, then the recall level if the
             metric takes one; out (n_queries,) float64, zeros, to be filled with the scores. A kernel writes to nothing
@@ -63,7 +65,7 @@ class Metric:
         expected: ties="expected" is refused (None); changes nothing, as the order of ranks does not matter ("same");
             replaces each gain by the mean of its tie, which is exact for sums over ranks ("mean gains"); or is
             computed by this kernel, with one more argument: tie_ends (width, n_queries), the rank at which the tie
-            of each rank ends, exclusive, from 0.
+            of each rank ends; it gets all documents, judged or not, so that the i-th (from 0) stands at rank i + 1.
         reads: what the score depends on: at which ranks the relevant documents stand and how many there are
             ("relevance"); the grades of judged documents as well ("grades"); also which documents are unjudged
             ("everything"). What no metric reads need not be found out.
@@ -185,6 +187,10 @@ class Metric:
         """Whether it matters which grade a judged document has."""
         return self.reads != "relevance" or self._rel(policies) > _LOWEST
 
+    def reads_unjudged_repeats(self, policies: Policies) -> bool:
+        """Whether it matters that a document which is not judged comes twice in a ranking in rank order."""
+        return self.reads == "everything" or policies.duplicates != "first_keep_rank"
+
     def score(self, block: GradeBlock, policies: Policies) -> FloatArray:
         """The score of each query of a block; a query without relevant documents scores what the kernel says, 0.
 
@@ -207,16 +213,14 @@ class Metric:
         cutoff = NO_CUTOFF if self.cutoff is None or self.after == "recall" else int(self.cutoff)
         grades, ideal, tie_ends = block.grades, block.ideal, block.tie_ends
         if self.gain is not None:
-            seen = grades if tie_ends is not None else grades[:cutoff]
-            gains = self.gain(seen, rel, self._values)
-            grades = grades if gains is seen else gains
+            grades = self.gain(grades, rel, self._values)
             if self.gain_of_ideal:
                 gains = self.gain(ideal, rel, self._values)
                 ideal = ideal if gains is ideal else _descending(gains)
         out = np.zeros(block.n_retrieved.size)
         if tie_ends is not None and self.expected == "mean gains":
             grades = mean_gains(grades, block.n_retrieved, tie_ends)
-        arguments = (grades, block.n_retrieved, ideal, rel, cutoff, self._params, out)
+        arguments = (grades, block.ranks, block.n_retrieved, ideal, rel, cutoff, self._params, out)
         if tie_ends is not None and callable(self.expected):
             self._run(self.expected, *arguments, tie_ends)
         else:
@@ -283,7 +287,7 @@ class Metric:
         # the lowest finite number, not -inf, so that `grade >= rel` holds for every judged grade and not for REPEAT
         return _LOWEST if isinf(rel) and rel < 0 else rel
 
-    def _run(self, kernel: Kernel, *arguments: FloatArray | IntArray | float) -> None:
+    def _run(self, kernel: Kernel, *arguments: FloatArray | IntArray | Int32Array | float) -> None:
         if not self.compiled or not isinstance(kernel, FunctionType):
             kernel(*arguments)
             return

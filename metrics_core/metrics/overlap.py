@@ -11,7 +11,7 @@ from metrics_core.metrics.metric import Metric
 from metrics_core.metrics.parameters import Number, Parameter, flag
 
 
-def compatibility(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def compatibility(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     p, normalize = params[0], params[1] > 0
     for q in range(out.size):
         n_ideal = 0
@@ -22,10 +22,10 @@ def compatibility(grades, n_retrieved, ideal, rel, cutoff, params, out):
         depth = max(n_retrieved[q], n_ideal)
         joins = np.zeros(depth, np.int64)  # documents at the first depth by which both rankings hold them
         taken = np.zeros(n_ideal, np.int64)  # at the first place of each grade: how many of that grade came before
-        for i in range(n_retrieved[q]):
+        for i in range(grades.shape[0]):
             if grades[i, q] > 0:
                 first = place_of(grades[i, q], ideal[:n_ideal, q])
-                joins[max(i, first + taken[first])] += 1
+                joins[max(ranks[i, q] - 1, first + taken[first])] += 1
                 taken[first] += 1
         weight, overlap, score, best, total = 1.0, 0, 0.0, 0.0, 0.0
         for i in range(depth):

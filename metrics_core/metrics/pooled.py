@@ -1,50 +1,45 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
 # ruff: noqa: ANN001, ANN201, ARG001, D103 (kernels share the signature that Metric documents)
-"""Metrics of what was judged and what was not; a negative grade is no judgement."""
+"""Metrics of what was judged and what was not; a negative grade is no judgement, a repeat neither."""
 
 from __future__ import annotations
-
-import numpy as np
 
 from metrics_core.metrics import gains
 from metrics_core.metrics.metric import Metric
 from metrics_core.metrics.parameters import Number, Parameter
 
 
-def add_gains(gains, n_retrieved, cutoff, totals):
+def add_gains(gains, ranks, cutoff, totals):
     for i in range(min(cutoff, gains.shape[0])):
         for q in range(totals.size):
-            totals[q] += gains[i, q] if i < n_retrieved[q] else 0.0  # a cell after the last document is unjudged, too
+            totals[q] += gains[i, q] if ranks[i, q] <= cutoff else 0.0
 
 
-def gain_per_rank(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    add_gains(grades, n_retrieved, cutoff, out)
-    for q in range(out.size):
-        out[q] /= cutoff
-
-
-def gain_per_document(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    add_gains(grades, n_retrieved, cutoff, out)
+def share_of_documents(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
+    add_gains(grades, ranks, cutoff, out)
     for q in range(out.size):
         out[q] /= max(min(cutoff, n_retrieved[q]), 1)
 
 
-def rank_biased_residual(grades, n_retrieved, ideal, rel, cutoff, params, out):
-    p, weight = params[0], 1.0
-    beyond = np.ones(out.size)
+def rest_per_rank(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
+    add_gains(grades, ranks, cutoff, out)
+    for q in range(out.size):
+        out[q] = (min(cutoff, n_retrieved[q]) - out[q]) / cutoff
+
+
+def rank_biased_residual(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
+    p = params[0]
     for i in range(grades.shape[0]):
         for q in range(out.size):
-            out[q] += grades[i, q] * weight if i < n_retrieved[q] else 0.0
-        weight *= p
-        for q in range(out.size):
-            beyond[q] = weight if i < n_retrieved[q] else beyond[q]
+            if grades[i, q] > 0:
+                out[q] += grades[i, q] * p ** (ranks[i, q] - 1.0)
     for q in range(out.size):
-        out[q] = beyond[q] + (1.0 - p) * out[q]
+        out[q] = 1.0 - (1.0 - p) * out[q]
 
 
 Judged = Metric(
     name="Judged",
-    kernel=gain_per_document,
+    kernel=share_of_documents,
     title="judged documents",
     definition="judged documents in the first k, / the smaller of k and documents retrieved; 0 for an empty ranking",
     source="ir_measures Judged (which counts negative grades as judged)",
@@ -56,13 +51,13 @@ Judged = Metric(
 )
 Unj = Metric(
     name="Unj",
-    kernel=gain_per_rank,
+    kernel=rest_per_rank,
     title="unjudged documents",
     definition="unjudged documents in the first k, / k",
     source="trec_eval 10 unj",
     parameters=(),
     after="cutoff",
-    gain=gains.unjudged,
+    gain=gains.known,
     expected="mean gains",
     needs_relevant=False,
 )
@@ -76,7 +71,7 @@ RBPResidual = Metric(
     "10 rbp_resid (which reports 0 where nothing is unjudged)",
     parameters=(Parameter("p", definition="persistence", check=Number(above=0, below=1), example=0.8),),
     after="none",
-    gain=gains.unjudged,
+    gain=gains.known,
     expected="mean gains",
     needs_relevant=False,
 )

@@ -20,19 +20,19 @@ def count_relevant(grades, rel):  # as in binary.py: numba's cache watches one f
     return counts
 
 
-def set_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def set_precision(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     hits = count_relevant(grades, rel)
     for q in range(out.size):
         out[q] = hits[q] / max(n_retrieved[q], 1)
 
 
-def set_recall(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def set_recall(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     hits, n_relevant = count_relevant(grades, rel), count_relevant(ideal, rel)
     for q in range(out.size):
         out[q] = hits[q] / max(n_relevant[q], 1.0)
 
 
-def set_f(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def set_f(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     beta, x = params[0], params[1]
     weight = beta * beta if math.isnan(x) else x
     hits, n_relevant = count_relevant(grades, rel), count_relevant(ideal, rel)
@@ -42,36 +42,36 @@ def set_f(grades, n_retrieved, ideal, rel, cutoff, params, out):
             out[q] = (weight + 1.0) * precision * recall / (weight * precision + recall)
 
 
-def set_average_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def set_average_precision(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     hits, n_relevant = count_relevant(grades, rel), count_relevant(ideal, rel)
     for q in range(out.size):
         out[q] = hits[q] * hits[q] / max(n_retrieved[q] * n_relevant[q], 1.0)
 
 
-def set_relative_precision(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def set_relative_precision(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     hits, n_relevant = count_relevant(grades, rel), count_relevant(ideal, rel)
     for q in range(out.size):
         out[q] = hits[q] / max(min(n_retrieved[q], n_relevant[q]), 1.0)
 
 
-def number_retrieved(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def number_retrieved(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     for q in range(out.size):
         out[q] = n_retrieved[q]
 
 
-def number_relevant(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def number_relevant(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     n_relevant = count_relevant(ideal, rel)
     for q in range(out.size):
         out[q] = n_relevant[q]
 
 
-def number_relevant_retrieved(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def number_relevant_retrieved(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     hits = count_relevant(grades, rel)
     for q in range(out.size):
         out[q] = hits[q]
 
 
-def number_queries(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def number_queries(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     for q in range(out.size):
         out[q] = 1.0
 

@@ -57,33 +57,33 @@ def expected_hits(row, tie_ends, rel, depth):
     return hits
 
 
-def precision(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
+def precision(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
     for q in range(out.size):
         out[q] = expected_hits(grades[: n_retrieved[q], q], tie_ends[:, q], rel, cutoff) / cutoff
 
 
-def recall(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
+def recall(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
     for q in range(out.size):
         n_relevant = count_relevant(ideal[:, q], rel)
         if n_relevant > 0:
             out[q] = expected_hits(grades[: n_retrieved[q], q], tie_ends[:, q], rel, cutoff) / n_relevant
 
 
-def capped_recall(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
+def capped_recall(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
     for q in range(out.size):
         most = min(count_relevant(ideal[:, q], rel), cutoff)
         if most > 0:
             out[q] = expected_hits(grades[: n_retrieved[q], q], tie_ends[:, q], rel, cutoff) / most
 
 
-def r_precision(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
+def r_precision(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
     for q in range(out.size):
         n_relevant = count_relevant(ideal[:, q], rel)
         if n_relevant > 0:
             out[q] = expected_hits(grades[: n_retrieved[q], q], tie_ends[:, q], rel, n_relevant) / n_relevant
 
 
-def success(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
+def success(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
     for q in range(out.size):
         start = 0
         while start < min(cutoff, n_retrieved[q]):
@@ -98,7 +98,7 @@ def success(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
             start = end
 
 
-def reciprocal_rank(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
+def reciprocal_rank(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
     for q in range(out.size):
         start = 0
         while start < min(cutoff, n_retrieved[q]):
@@ -114,7 +114,7 @@ def reciprocal_rank(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_en
             start = end
 
 
-def average_precision(grades, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
+def average_precision(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out, tie_ends):
     for q in range(out.size):
         n_relevant = count_relevant(ideal[:, q], rel)
         hits, total, start = 0, 0.0, 0

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metrics_core.blocks import FloatArray, IntArray, KeyTable, MatchedBlock
+from metrics_core.blocks import FloatArray, Int32Array, IntArray, KeyTable, RankedBlock, ScoredBlock
 from metrics_core.errors import InputError
 from metrics_core.policies import Policies
-from metrics_core.sources.ids import DuplicateJudgementError, IdLists, match_ids
+from metrics_core.sources.ids import DuplicateJudgementError, IdLists, MatchedIds, match_ids
 
 
 class IdArrays:
@@ -128,6 +128,7 @@ class ArraySource:
     judged: IdArrays
     retrieved: IdArrays
     policies: Policies
+    unjudged_repeats: bool  # whether it matters that an unjudged document is retrieved twice
     releases_gil: ClassVar[bool] = True
 
     @property
@@ -140,20 +141,43 @@ class ArraySource:
         """(n_queries,) documents in each ranking."""
         return self.retrieved.lists.lengths
 
-    def match(self, rows: IntArray) -> MatchedBlock:
+    def match(self, rows: IntArray) -> RankedBlock | ScoredBlock:
         """The judgements of the queries at `rows`, matched to their retrieved documents."""
         judged, retrieved = self.judged.lists, self.retrieved.lists
         judged_grades = self.judged.grades
         if judged_grades is None:
             judged_grades = np.ones(judged.ids.size)
+        matched = self._matched(rows, judged_grades, None)
+        n_retrieved = retrieved.lengths[rows]
+        if self.retrieved.scores is None:
+            has_repeats = matched.n_repeats > 0
+            return RankedBlock(rows, matched.grades, matched.ranks, n_retrieved, matched.judged, has_repeats)
+        shape = rows.size, int(n_retrieved.max(initial=0))
+        grades, repeat_of = np.full(shape, np.nan), None
+        numbers, queries = np.nonzero(~np.isnan(matched.grades))
+        grades[queries, matched.ranks[numbers, queries] - 1] = matched.grades[numbers, queries]
+        if matched.n_repeats:
+            repeat_of = np.full(shape, -1, np.int32)
+            self._matched(rows, judged_grades, repeat_of)
+            queries, places = np.nonzero(repeat_of >= 0)
+            grades[queries, places] = grades[queries, repeat_of[queries, places]]
+        places = retrieved.starts[rows][:, None] + np.arange(shape[1])
+        scores = self.retrieved.scores[np.minimum(places, self.retrieved.scores.size - 1)] if places.size else grades
+        scores[np.arange(shape[1]) >= n_retrieved[:, None]] = np.nan
+        return ScoredBlock(rows, grades, n_retrieved, scores, matched.judged, repeat_of, partial(self._keys, rows))
+
+    def _matched(self, rows: IntArray, judged_grades: FloatArray, repeat_of: Int32Array | None) -> MatchedIds:
+        judged = self.judged.lists
         try:
-            grades, grades_of_judged, repeat_of = match_ids(
+            return match_ids(
                 rows,
                 judged,
                 judged_grades,
-                retrieved,
+                self.retrieved.lists,
                 has_null=False,
                 duplicate_judgements=self.policies.duplicate_judgements,
+                unjudged_repeats=self.unjudged_repeats or self.retrieved.scores is not None,
+                repeat_of=repeat_of,
             )
         except DuplicateJudgementError as error:
             row = rows[error.place]
@@ -161,14 +185,6 @@ class ArraySource:
                 f"query {self.query_ids[row]!r} judges document {judged.ids[judged.starts[row] + error.position]} "
                 "twice; remove one, or say which counts: duplicate_judgements='max' or duplicate_judgements='last'"
             ) from None
-        n_retrieved = retrieved.lengths[rows]
-        if self.retrieved.scores is None:
-            return MatchedBlock(rows, grades, n_retrieved, None, grades_of_judged, repeat_of)
-        places = retrieved.starts[rows][:, None] + np.arange(grades.shape[1])
-        scores = self.retrieved.scores[np.minimum(places, self.retrieved.scores.size - 1)] if places.size else grades
-        if n_retrieved.size and n_retrieved.min() < grades.shape[1]:
-            scores[np.arange(grades.shape[1]) >= n_retrieved[:, None]] = np.nan
-        return MatchedBlock(rows, grades, n_retrieved, scores, grades_of_judged, repeat_of, partial(self._keys, rows))
 
     def _keys(self, rows: IntArray, places: IntArray, positions: IntArray) -> KeyTable:
         ids = self.retrieved.lists.ids[self.retrieved.lists.starts[rows[places]] + positions].astype(np.int64)

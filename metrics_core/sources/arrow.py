@@ -115,13 +115,21 @@ def row_policies(policies: Policies | str | None, roles: Mapping[str, str]) -> P
     return resolved if "scores" in roles else resolved.for_rankings_without_scores()
 
 
-def row_source(batch: pa.RecordBatch, roles: Mapping[str, str], policies: Policies, query_ids: Sequence[Any]) -> Source:
+def row_source(
+    batch: pa.RecordBatch,
+    roles: Mapping[str, str],
+    policies: Policies,
+    query_ids: Sequence[Any],
+    *,
+    unjudged_repeats: bool,
+) -> Source:
     """A source of the rows of a batch.
 
     Args:
         roles: from `roles_of`.
         policies: from `row_policies`.
         query_ids: one a row; messages name them.
+        unjudged_repeats: whether it matters that a document which is not judged is retrieved twice.
 
     Raises:
         InputError: null lists, unless null_list="empty"; lists that do not pair up; null, NaN or infinite numbers;
@@ -153,6 +161,7 @@ def row_source(batch: pa.RecordBatch, roles: Mapping[str, str], policies: Polici
             IdArrays(_integers(judged), grades=grades, offsets=judged_offsets),
             IdArrays(_integers(retrieved), scores=scores, offsets=offsets),
             policies,
+            unjudged_repeats,
         )
     ignored = policies.empty_key == "ignore"
     keys = keys_of(judged, empty_is_null=ignored)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from metrics_core.blocks import BoolArray, FloatArray, IntArray, MatchedBlock, pad
+from metrics_core.blocks import NO_RANK, BoolArray, FloatArray, IntArray, RankedBlock, pad
 from metrics_core.documents import DocumentLike, comparison_value, comparison_values
 from metrics_core.errors import InputError, MetricsError
 from metrics_core.numbers import finite_floats
@@ -69,7 +69,7 @@ class DocumentSource:
             self.n_judged: IntArray = np.fromiter(map(len, ground_truth), np.int64, len(ground_truth))
             self.n_retrieved: IntArray = np.fromiter(map(len, retrieved), np.int64, len(retrieved))
 
-    def match(self, rows: IntArray) -> MatchedBlock:
+    def match(self, rows: IntArray) -> RankedBlock:
         """The judgements of the questions at `rows`, matched to their retrieved documents.
 
         Few relevant documents are compared with the retrieved ones; many are matched through ids. Comparing takes
@@ -79,7 +79,7 @@ class DocumentSource:
         n_judged, n_retrieved = self.n_judged[rows], self.n_retrieved[rows]
         few = (n_judged * n_retrieved).sum() <= _COMPARISONS_A_HASH * (n_judged + n_retrieved).sum()
         with self._explained():
-            if few and not self.needs.unjudged_repeats and self.policies.duplicates == "first_keep_rank":
+            if few and not self.needs.unjudged_repeats:
                 matched = self._match_by_comparing(rows, n_judged, n_retrieved)
                 if matched is not None:
                     return matched
@@ -105,15 +105,15 @@ class DocumentSource:
                     _check_documents(name, question, documents)
             raise
 
-    def _match_by_comparing(self, rows: IntArray, n_judged: IntArray, n_retrieved: IntArray) -> MatchedBlock | None:
+    def _match_by_comparing(self, rows: IntArray, n_judged: IntArray, n_retrieved: IntArray) -> RankedBlock | None:
         """None if a ground-truth value is of a type whose `==` may say something else than its hash."""
         # A question's documents are visited once and together: what this loop costs is the memory they lie in.
         value_of, values_of, nulls, plain = self.value, self.values, self._nulls, _PLAIN
         n = rows.size
-        matched = np.full((int(n_retrieved.max(initial=0)), n), np.nan)  # rank by rank, as the kernels see it
         left_out: list[int] = []  # ground-truth documents that do not count, by their place among those of all rows
         found: list[int] = []  # those of the others that were retrieved
-        places: list[int] = []  # and where, by their place in the flat block
+        queries: list[int] = []  # for which question, by its place in rows
+        positions: list[int] = []  # and where
         place = 0
         places_of_rows = rows.tolist()
         ground_truth = [self.ground_truth[row] for row in places_of_rows]
@@ -131,16 +131,25 @@ class DocumentSource:
                     known.append(value)
                     if value in retrieved:
                         found.append(place)
-                        places.append(retrieved.index(value) * n + q)
+                        queries.append(q)
+                        positions.append(retrieved.index(value))
                 place += 1
         grades = self.grades(rows)
         counts = np.ones(grades.size, np.bool_)
         counts[left_out] = False
         if left_out:
             self._keep_one_judgement(rows, grades, counts)
-        matched.reshape(-1)[places] = grades[found]
+        order = np.lexsort((positions, queries))
+        columns = np.array(queries, np.int64)[order]
+        n_found = np.bincount(columns, minlength=n)
+        cells = np.arange(order.size) - np.repeat(np.cumsum(n_found) - n_found, n_found), columns
+        ranked = np.full((int(n_found.max(initial=0)), n), np.nan)
+        ranks = np.full(ranked.shape, NO_RANK, np.int32)
+        ranked[cells] = grades[np.array(found, np.int64)[order]]
+        ranks[cells] = np.array(positions, np.int32)[order] + 1
         n_distinct = n_judged - np.bincount(np.repeat(np.arange(n), n_judged)[left_out], minlength=n)
-        return MatchedBlock(rows, matched.T, n_retrieved, None, pad(grades[counts], n_distinct, np.nan), None)
+        judged = pad(grades[counts], n_distinct, np.nan)
+        return RankedBlock(rows, ranked, ranks, n_retrieved, judged, has_repeats=False)
 
     def _keep_one_judgement(self, rows: IntArray, grades: FloatArray, counts: BoolArray) -> None:
         """Gives the first of several judgements of a document the grade that counts."""
@@ -168,7 +177,7 @@ class DocumentSource:
             "counts: duplicate_judgements='max' or duplicate_judgements='last'"
         )
 
-    def _match_by_ids(self, rows: IntArray, n_judged: IntArray, n_retrieved: IntArray) -> MatchedBlock:
+    def _match_by_ids(self, rows: IntArray, n_judged: IntArray, n_retrieved: IntArray) -> RankedBlock:
         judged = IdLists.of_lengths(np.empty(n_judged.sum(), np.int64), n_judged)
         retrieved = IdLists.of_lengths(np.empty(n_retrieved.sum(), np.int64), n_retrieved)
         grades = self.grades(rows)
@@ -186,17 +195,19 @@ class DocumentSource:
                 ids = self._compare(judged_values, retrieved_values, *lengths)
             judged.ids[judged_start:judged_end], retrieved.ids[retrieved_start:retrieved_end] = ids
         try:
-            matched_grades, judged_grades, repeat_of = match_ids(
+            matched = match_ids(
                 np.arange(rows.size),
                 judged,
                 grades,
                 retrieved,
                 has_null=True,
                 duplicate_judgements=self.policies.duplicate_judgements,
+                unjudged_repeats=self.needs.unjudged_repeats,
             )
         except DuplicateJudgementError as error:
             raise self._judged_twice(rows, int(judged.starts[error.place]) + error.position) from None
-        return MatchedBlock(rows, matched_grades, n_retrieved, None, judged_grades, repeat_of)
+        has_repeats = matched.n_repeats > 0
+        return RankedBlock(rows, matched.grades, matched.ranks, n_retrieved, matched.judged, has_repeats)
 
     def _flat_values(self, lists: DocumentLists, chunk: list[int]) -> list[Any]:
         return list(chain.from_iterable([self.values(lists[row]) for row in chunk]))

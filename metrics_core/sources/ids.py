@@ -44,6 +44,16 @@ class DuplicateJudgementError(InputError):
         self.place, self.position = place, position
 
 
+@dataclass(frozen=True, slots=True)
+class MatchedIds:
+    """The judged documents of rankings, in the order of these; as in `RankedBlock`."""
+
+    grades: FloatArray  # (n_documents, n_queries)
+    ranks: Int32Array  # (n_documents, n_queries)
+    judged: FloatArray  # (n_queries, n_judged)
+    n_repeats: int
+
+
 def match_ids(
     rows: IntArray,
     judged: IdLists,
@@ -52,24 +62,30 @@ def match_ids(
     *,
     has_null: bool,
     duplicate_judgements: DuplicateJudgements,
-) -> tuple[FloatArray, FloatArray, Int32Array | None]:
-    """Grades of the retrieved documents, grades of the judged ones, and repeats, as MatchedBlock holds them.
+    unjudged_repeats: bool,
+    repeat_of: Int32Array | None = None,
+) -> MatchedIds:
+    """Finds the judged documents, and repeats, in rankings.
 
     Args:
-        rows: (q,) the lists to match.
+        rows: (n_queries,) the lists to match.
         judged_grades: (n_ids,) finite, as judged.ids.
         has_null: the id NULL matches nothing.
         duplicate_judgements: which of two judgements of a document counts.
+        unjudged_repeats: whether a document that is not judged counts as a repeat where it comes again.
+        repeat_of: (n_queries, width) of -1, to be filled with the positions of the first equal documents, if wanted.
 
     Raises:
         DuplicateJudgementError: two judgements of a document under "error".
     """
-    grades = np.full((int(retrieved.lengths[rows].max(initial=0)), rows.size), np.nan)  # rank by rank in memory
-    grades_of_judged = np.full((int(judged.lengths[rows].max(initial=0)), rows.size), np.nan)
+    most = int(judged.lengths[rows].max(initial=0))
+    room = min(most, int(retrieved.lengths[rows].max(initial=0)))
     refused = np.full(2, -1)
-
-    def matched(repeat_of: Int32Array) -> int:
-        return _match_ids(
+    while True:
+        grades = np.empty((room, rows.size))
+        ranks = np.empty(grades.shape, np.int32)
+        grades_of_judged = np.empty((most, rows.size))
+        n_documents, n_repeats = _match_ids(
             rows,
             judged.ids,
             judged.starts,
@@ -80,17 +96,15 @@ def match_ids(
             retrieved.lengths,
             has_null,
             _KEEP[duplicate_judgements],
+            unjudged_repeats,
             grades,
+            ranks,
             grades_of_judged,
-            repeat_of,
+            np.empty((0, 0), np.int32) if repeat_of is None else repeat_of,
             refused,
         )
-
-    n_repeats = matched(np.empty((0, 0), np.int32))
-    if refused[0] >= 0:
-        raise DuplicateJudgementError(int(refused[0]), int(refused[1]))
-    if not n_repeats:
-        return grades.T, grades_of_judged.T, None
-    repeat_of = np.full(grades.shape[::-1], -1, np.int32)
-    matched(repeat_of)  # writes the same grades again; repeats are rare, and noting them at once would slow the rest
-    return grades.T, grades_of_judged.T, repeat_of
+        if refused[0] >= 0:
+            raise DuplicateJudgementError(int(refused[0]), int(refused[1]))
+        if n_documents <= room:
+            return MatchedIds(grades, ranks, grades_of_judged.T, n_repeats)
+        room = n_documents  # repeats, which are rare, need more

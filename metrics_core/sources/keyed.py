@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from metrics_core.blocks import FloatArray, IntArray, KeyTable, MatchedBlock, pad
+from metrics_core.blocks import FloatArray, IntArray, KeyTable, RankedBlock, ScoredBlock, pad
 from metrics_core.compile import compiled
 from metrics_core.kernels.bytes import match_rows
 from metrics_core.kernels.join import NARROW
 from metrics_core.keys import decode_keys
+from metrics_core.ranks import ranked_block
 
 _match_rows = compiled(match_rows)
 
@@ -48,7 +49,7 @@ class KeyedSource:
         self.judged, self.retrieved = judged, retrieved
         self.n_judged, self.n_retrieved = judged.lengths, retrieved.lengths  # (n_queries,)
 
-    def match(self, rows: IntArray) -> MatchedBlock:
+    def match(self, rows: IntArray) -> RankedBlock | ScoredBlock:
         """The judgements of the queries at `rows`, matched to their retrieved documents; called from any thread."""
         judged, retrieved = self.judged, self.retrieved
         assert judged.values is not None
@@ -56,9 +57,8 @@ class KeyedSource:
         n_queries, width = rows.size, int(n_retrieved.max(initial=0))
         n_judged = int(self.n_judged[rows].max(initial=0))
         with_scores = retrieved.values is not None
-        # As the join takes them: rankings without scores, and few judgements, rank by rank.
-        grades, grade_steps = _cells(n_queries, width, by_query=with_scores)
-        judged_grades, judged_steps = _cells(n_queries, n_judged, by_query=n_judged > NARROW)
+        grades = np.full((n_queries, width), np.nan)
+        judged_grades, judged_steps = _cells(n_queries, n_judged, by_query=n_judged > NARROW)  # as the join takes them
         scores = np.full((n_queries, width if with_scores else 0), np.nan)
         repeat_of = np.full(int(n_retrieved.sum()), -1, np.int32)
         n_repeats = _match_rows(
@@ -72,22 +72,21 @@ class KeyedSource:
             retrieved.keys.lengths,
             np.empty(0) if retrieved.values is None else retrieved.values,
             retrieved.ranges[rows],
-            grades.reshape(-1, order="A"),
-            grade_steps,
+            grades.reshape(-1),
+            np.array([width, 1]),
             judged_grades.reshape(-1, order="A"),
             judged_steps,
             scores,
             repeat_of,
         )
-        return MatchedBlock(
-            rows,
-            grades,
-            n_retrieved,
-            scores if with_scores else None,
-            judged_grades,
-            pad(repeat_of, n_retrieved, -1) if n_repeats else None,
-            lambda places, positions: self.key_bytes(rows[places], positions),
-        )
+        repeats = pad(repeat_of, n_retrieved, -1) if n_repeats else None
+        if not with_scores:
+            return ranked_block(rows, grades, n_retrieved, judged_grades, repeats)
+
+        def keys(places: IntArray, positions: IntArray) -> KeyTable:
+            return self.key_bytes(rows[places], positions)
+
+        return ScoredBlock(rows, grades, n_retrieved, scores, judged_grades, repeats, keys)
 
     def key_bytes(self, rows: IntArray, positions: IntArray) -> KeyTable:
         """The ids of the documents at `positions` (from 0) of the rankings of the queries at `rows`."""

@@ -9,11 +9,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from metrics_core.blocks import FloatArray, Int32Array, IntArray, KeyTable, MatchedBlock, pad
+from metrics_core.blocks import FloatArray, Int32Array, IntArray, KeyTable, RankedBlock, ScoredBlock, pad
 from metrics_core.compile import compiled
 from metrics_core.kernels.join import locate
 from metrics_core.keys import encode_keys
 from metrics_core.numbers import finite_floats
+from metrics_core.ranks import ranked_block
 
 Id: TypeAlias = Any  # str, bytes or int; one kind in both
 Mappings: TypeAlias = Mapping[Id, Mapping[Id, float]]
@@ -72,7 +73,7 @@ class _Listed:
 class MappingSource(_Mappings):
     """Dicts of judgements and of scored documents, {query: {document: score}}."""
 
-    def match(self, rows: IntArray) -> MatchedBlock:
+    def match(self, rows: IntArray) -> ScoredBlock:
         """The judgements of the queries at `rows`, matched to their retrieved documents.
 
         The few judged documents are looked up in the ranking rather than the many retrieved ones in the judgements
@@ -105,7 +106,7 @@ class MappingSource(_Mappings):
         def keys(places: IntArray, positions: IntArray) -> KeyTable:
             return encode_keys(listed.documents_at(places, positions, rankings))
 
-        return MatchedBlock(rows, grades, n_retrieved, scores, judged, None, keys)
+        return ScoredBlock(rows, grades, n_retrieved, scores, judged, None, keys)
 
     def describe(self, row: int, position: int) -> str:
         """The id of one retrieved document."""
@@ -115,14 +116,14 @@ class MappingSource(_Mappings):
 class RankedListSource(_Mappings):
     """Dicts of judgements and of documents in rank order, {query: [document, ...]}."""
 
-    def match(self, rows: IntArray) -> MatchedBlock:
+    def match(self, rows: IntArray) -> RankedBlock:
         """The judgements of the queries at `rows`, matched to their retrieved documents."""
         n_judged, n_retrieved = self.n_judged[rows], self.n_retrieved[rows]
         judgements = [self.judgements[row] for row in rows]
         rankings = [self.rankings[row] for row in rows]
         judged = pad(_numbers("grade", judgements, n_judged, self.query_ids, rows), n_judged, nan)
         grades = _look_up(judgements, rankings, n_retrieved)
-        return MatchedBlock(rows, grades, n_retrieved, None, judged, _repeats(rankings, grades.shape))
+        return ranked_block(rows, grades, n_retrieved, judged, _repeats(rankings, grades.shape))
 
     def describe(self, row: int, position: int) -> str:
         """The id of one retrieved document."""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from metrics_core.blocks import GradeBlock
+from tests.blocks import block_at_every_rank
 
 Judgements = Mapping[str, Mapping[str, float]]
 Rankings = Mapping[str, Sequence[str]]
@@ -17,7 +18,7 @@ def _block(qrels: Judgements, rankings: Rankings) -> GradeBlock:
     grades = [[qrels[query].get(document, nan) for document in rankings.get(query, ())] for query in queries]
     ideal = [sorted(qrels[query].values(), reverse=True) for query in queries]
     n_retrieved = np.array([len(row) for row in grades], dtype=np.int64)
-    return GradeBlock(np.arange(len(queries)), _padded(grades), n_retrieved, _padded(ideal))
+    return block_at_every_rank(_padded(grades), n_retrieved, _padded(ideal))
 
 
 def _padded(rows: Sequence[Sequence[float]]) -> np.ndarray:

@@ -27,26 +27,26 @@ from metrics_core.policies import Policies
 TREC_EVAL = Policies()
 
 
-def rank_of_first(row, rel):
-    for i in range(row.size):
-        if row[i] >= rel:
-            return i + 1
+def rank_of_first(grades, ranks, rel, cutoff):
+    for i in range(grades.size):
+        if grades[i] >= rel and ranks[i] <= cutoff:
+            return ranks[i]
     return 0
 
 
-def first_hit(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def first_hit(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     for q in range(out.size):
-        rank = rank_of_first(grades[: min(cutoff, n_retrieved[q]), q], rel)
+        rank = rank_of_first(grades[:, q], ranks[:, q], rel, cutoff)
         out[q] = params[0] ** rank if rank else 0.0
 
 
-def not_for_numba(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def not_for_numba(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     for q in range(out.size):
         found = {"relevant": [grade for grade in grades[:, q].tolist() if grade >= rel], "n": None}
         out[q] = len(found["relevant"])
 
 
-def writes_to_its_input(grades, n_retrieved, ideal, rel, cutoff, params, out):
+def writes_to_its_input(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     for q in range(out.size):
         grades[0, q] = 0.0
 
@@ -75,7 +75,7 @@ def test_works_unregistered(block):
 
 
 def test_name_and_kernel_are_enough(block):
-    bare = Metric(name="Bare", kernel=lambda grades, n, ideal, rel, cutoff, params, out: out.fill(2.0))
+    bare = Metric(name="Bare", kernel=lambda grades, ranks, n, ideal, rel, cutoff, params, out: out.fill(2.0))
     assert bare.title == "Bare"
     assert (bare(rel=2) @ 3).score(block, TREC_EVAL).tolist() == [2, 2]
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from metrics_core.blocks import REPEAT, GradeBlock
+from metrics_core.blocks import REPEAT
 from metrics_core.errors import PolicyError
 from metrics_core.metrics import Metric, parse, registered_metrics
 from metrics_core.policies import Policies
+from tests.blocks import block_at_every_rank
 
 EXPECTED = Policies(ties="expected")
 ALLOWED = [
@@ -39,7 +40,7 @@ def block_of_rows(rows, ideal, tie_ends=None):
     grades = np.array(rows, dtype=np.float64).reshape(len(rows), -1)
     n_retrieved = np.full(len(rows), grades.shape[1], dtype=np.int64)
     ideal = np.repeat(ideal[:, None], len(rows), axis=1)
-    return GradeBlock(np.arange(len(rows)), np.ascontiguousarray(grades.T), n_retrieved, ideal, tie_ends)
+    return block_at_every_rank(np.ascontiguousarray(grades.T), n_retrieved, ideal, tie_ends)
 
 
 def ends_of(tied):

@@ -10,6 +10,7 @@ from metrics_core.blocks import REPEAT, GradeBlock
 from metrics_core.errors import InputError
 from metrics_core.metrics import parse, registered_metrics
 from metrics_core.policies import Policies
+from tests.blocks import block_at_every_rank
 
 TREC_EVAL = Policies()
 
@@ -112,7 +113,7 @@ def test_ndcg_equals_plain_python_bit_for_bit():
     rng = np.random.default_rng(1)
     ideal = -np.sort(-rng.random((50, 300)), axis=1)
     grades = rng.permuted(ideal, axis=1)
-    block = GradeBlock(np.arange(50), np.ascontiguousarray(grades.T), np.full(50, 300), np.ascontiguousarray(ideal.T))
+    block = block_at_every_rank(np.ascontiguousarray(grades.T), np.full(50, 300), np.ascontiguousarray(ideal.T))
     for name, depth in (("nDCG", 300), ("nDCG@7", 7)):
         scores = parse(name).score(block, TREC_EVAL).tolist()
         for row, best, score in zip(grades.tolist(), ideal.tolist(), scores, strict=True):
@@ -129,15 +130,13 @@ def complete(metric):
 class TestEveryMetric:
     @pytest.mark.parametrize(("width", "n_judged"), [(0, 0), (4, 0), (0, 3), (4, 3)])
     def test_empty_rankings_and_judgements(self, metric, width, n_judged):
-        block = GradeBlock(
-            np.arange(2), np.full((width, 2), nan), np.zeros(2, dtype=np.int64), np.full((n_judged, 2), nan)
-        )
+        block = block_at_every_rank(np.full((width, 2), nan), np.zeros(2, np.int64), np.full((n_judged, 2), nan))
         scores = metric.score(block, TREC_EVAL)
         assert scores.tolist() == [{"NumQ": 1.0, "RBPResidual": 1.0}.get(metric.name, 0.0)] * 2
         assert metric.without_relevant(block, TREC_EVAL).tolist() == [metric.needs_relevant] * 2
 
     def test_no_queries(self, metric):
-        block = GradeBlock(np.arange(0), np.zeros((2, 0)), np.zeros(0, dtype=np.int64), np.zeros((3, 0)))
+        block = block_at_every_rank(np.zeros((2, 0)), np.zeros(0, dtype=np.int64), np.zeros((3, 0)))
         assert metric.score(block, TREC_EVAL).shape == (0,)
 
     def test_compiled_equals_plain_python_and_leaves_the_block_alone(self, metric):
@@ -146,8 +145,10 @@ class TestEveryMetric:
         grades = np.concatenate([rng.permuted(ideal, axis=1)[:, :5], np.full((20, 2), nan)], axis=1)
         grades = rng.permuted(grades, axis=1)
         grades[:, 3] = REPEAT
-        grades, ideal = np.ascontiguousarray(grades.T), np.ascontiguousarray(ideal.T)
-        arrays = (np.arange(20), grades, rng.integers(0, 8, 20), ideal)
+        n_retrieved = rng.integers(0, 8, 20)
+        grades[np.arange(7) >= n_retrieved[:, None]] = nan
+        made = block_at_every_rank(np.ascontiguousarray(grades.T), n_retrieved, np.ascontiguousarray(ideal.T))
+        arrays = (made.rows, made.grades, made.ranks, made.n_retrieved, made.ideal)
         before = [array.copy() for array in arrays]
         for array in arrays:
             array.flags.writeable = False
@@ -187,9 +188,8 @@ def test_ideal_ranking_scores_one(block_of):
 
 
 def test_default_rel_of_minus_infinity_makes_every_judged_document_relevant():
-    block = GradeBlock(
-        np.array([0]), np.array([[nan], [REPEAT], [-3.0], [0.0]]), np.array([4]), np.array([[0.0], [-3.0]])
-    )
+    grades, ideal = np.array([[nan], [REPEAT], [-3.0], [0.0]]), np.array([[0.0], [-3.0]])
+    block = block_at_every_rank(grades, np.array([4]), ideal)
     haystack = Policies("haystack")
     assert parse("AP").score(block, haystack)[0] == (1 / 3 + 2 / 4) / 2
     assert parse("RR").score(block, haystack)[0] == 1 / 3
@@ -201,9 +201,8 @@ def test_default_rel_of_minus_infinity_makes_every_judged_document_relevant():
 
 
 def test_repeat_takes_a_place_and_is_nothing_else(block_of):
-    block = GradeBlock(
-        np.array([0]), np.array([[1.0], [REPEAT], [0.0], [1.0]]), np.array([4]), np.array([[1.0], [1.0], [0.0]])
-    )
+    grades, ideal = np.array([[1.0], [REPEAT], [0.0], [1.0]]), np.array([[1.0], [1.0], [0.0]])
+    block = block_at_every_rank(grades, np.array([4]), ideal)
     scores = {name: parse(name).score(block, TREC_EVAL)[0] for name in ("AP", "Bpref", "Judged@2", "Unj@2", "P@2")}
     assert scores == {"AP": (1 + 2 / 4) / 2, "Bpref": (1 + 0) / 2, "Judged@2": 1 / 2, "Unj@2": 0, "P@2": 1 / 2}
 

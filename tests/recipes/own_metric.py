@@ -8,16 +8,14 @@ from typing import Any
 from metrics_core import Metric, evaluate, register_metric
 
 
-def top_grade(grades: Any, n_retrieved: Any, ideal: Any, rel: float, cutoff: int, params: Any, out: Any) -> None:
-    """Writes the score of each query to out: (n_queries,); `Metric` documents the arguments."""
-    for q in range(grades.shape[0]):
-        if ideal.shape[1] == 0:
-            continue
-        n_best = 0
-        for rank in range(min(cutoff, n_retrieved[q])):
-            if grades[q, rank] == ideal[q, 0] and grades[q, rank] >= rel:
-                n_best += 1
-        out[q] = n_best / cutoff
+def top_grade(
+    grades: Any, ranks: Any, n_retrieved: Any, ideal: Any, rel: float, cutoff: int, params: Any, out: Any
+) -> None:
+    """Adds up the score of each query in out, (n_queries,); `Metric` documents the arguments."""
+    for i in range(grades.shape[0]):
+        for q in range(out.size):
+            if grades[i, q] == ideal[0, q] and grades[i, q] >= rel and ranks[i, q] <= cutoff:
+                out[q] += 1 / cutoff
 
 
 def main() -> None:
@@ -25,7 +23,10 @@ def main() -> None:
     register_metric(Metric("TopGrade", top_grade, definition="documents of the best grade among the first k, over k"))
     qrels = {"q1": {"d1": 3, "d2": 1, "d3": 3}, "q2": {"d9": 1}}
     run = {"q1": {"d1": 9.0, "d2": 8.0, "d3": 7.0}, "q2": {"d1": 4.0}}
-    print(evaluate(qrels, run, ["TopGrade@2", "TopGrade@3", "nDCG@3"]))
+    scores = evaluate(qrels, run, ["TopGrade@2", "TopGrade@3", "nDCG@3"])
+    print(scores)
+    assert scores.to_dict()["q1"]["TopGrade@2"] == 1 / 2
+    assert scores.to_dict()["q1"]["TopGrade@3"] == 1 / 3 + 1 / 3
 
 
 if __name__ == "__main__":
