@@ -57,7 +57,8 @@ def _as_ranked(source: Source, matched: RankedBlock, ideal: FloatArray, policies
         if policies.duplicates == "error":
             q, number = np.argwhere(repeats.T)[0]
             raise _repeat_error(source, rows[q], int(ranks[number, q]) - 1)
-        ranks = np.where(repeats, NO_RANK, ranks - np.cumsum(repeats, axis=0, dtype=np.int32))
+        moved = ranks - np.cumsum(repeats, axis=0, dtype=np.int32)
+        ranks = np.where(repeats | (ranks == NO_RANK), np.int32(NO_RANK), moved)
         order = np.argsort(repeats, axis=0, kind="stable")  # repeats last, as if they were not there
         ranks = np.take_along_axis(ranks, order, axis=0)
         grades = np.take_along_axis(np.where(repeats, np.nan, grades), order, axis=0)

@@ -124,6 +124,21 @@ class TestOrder:
         for grades, ranking in zip(joined_grades(block, [*map(len, rankings)]), rankings, strict=True):
             np.testing.assert_array_equal(grades, expected_grades(ranking, ties, duplicates))
 
+    @given(
+        st.lists(st.lists(st.sampled_from("abcd"), max_size=8), min_size=1, max_size=4),
+        st.sampled_from(["first_keep_rank", "first_compact"]),
+    )
+    def test_of_repeats_in_rank_order(self, rankings, duplicates):
+        rows = [
+            [(document, -float(i), {"a": 1.0, "b": 0.0}.get(document, NAN)) for i, document in enumerate(ranking)]
+            for ranking in rankings
+        ]
+        policies = Policies(order="input", duplicates=duplicates)
+        block = join(Rankings(rows), np.arange(len(rows)), policies)
+        assert block.ranks.dtype == np.int32
+        for grades, ranking in zip(joined_grades(block, [*map(len, rows)]), rows, strict=True):
+            np.testing.assert_array_equal(grades, expected_grades(ranking, "input", duplicates))
+
     @pytest.mark.parametrize("ties", ["docid_desc", "input"])
     @pytest.mark.parametrize("n_scores", [1, 2, 30, 10_000])
     @pytest.mark.parametrize(
