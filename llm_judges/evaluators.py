@@ -92,12 +92,15 @@ class LLMEvaluator:
         self.score = score
         self.options = RunOptions(**options)
         self._chat_generator = chat_generator
-        self._generators = chat_generator if isinstance(chat_generator, list) else [chat_generator]
         for generator in self._generators:
             check_generator(generator)
         if not self._generators:
             raise InputError("chat_generator is an empty list")
         self._preamble = prompt.preamble(instructions, self.output_keys, examples, schema)
+
+    @property
+    def _generators(self) -> list[Any]:
+        return self._chat_generator if isinstance(self._chat_generator, list) else [self._chat_generator]
 
     @staticmethod
     def validate_init_parameters(inputs: Any, outputs: Any, examples: Any) -> None:
@@ -146,14 +149,17 @@ class LLMEvaluator:
         Raises:
             InvalidOutputError: it is not, and `raise_on_failure` is set; else a warning says so.
         """
+        return self._parsed(received, reading.having(expected)) is not None
+
+    def _parsed(self, text: str, read: reading.Read) -> dict[str, Any] | None:
+        """The object of a reply's text; where it cannot be read, an error, or a warning and None."""
         try:
-            reading.having(expected)(reading.json_object(received))
+            return read(reading.json_object(text))
         except InvalidOutputError as error:
             if self.raise_on_failure:
                 raise InvalidOutputError(f"a reply cannot be read: {error}") from error
             _logger.warning("a reply cannot be read: %s", error)
-            return False
-        return True
+            return None
 
     def prepare_template(self) -> str:
         """The prompt with a placeholder `{{ name }}` for each input."""

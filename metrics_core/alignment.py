@@ -17,6 +17,7 @@ from metrics_core.errors import InputError, MetricNameError
 from metrics_core.lists import is_list
 from metrics_core.metrics import Metric, parse
 from metrics_core.policies import Policies
+from metrics_core.row_order import row_order
 from metrics_core.scores import Scores
 
 RunsLike: TypeAlias = Any  # documented in comparison.compare
@@ -209,25 +210,14 @@ def _check_same_rows(positional: Sequence[str], columns: Mapping[str, _Columns])
         others_rows = columns[other].inputs or {}
         if len(columns[other].ids) != n:
             raise InputError(f"run {first!r} has {n} rows and {other!r} {len(columns[other].ids)}; {_KEY_JOINS}")
-        shared = {
-            column: (_texts(rows[column]), _texts(others_rows[column])) for column in rows if column in others_rows
-        }
-        same = [texts for texts, theirs in shared.values() if texts == theirs]
-        # A column that holds the same in another order shows that rows moved, unless columns that tell rows apart at
-        # least as well say that they did not: two systems may answer yes and no equally often.
-        told_apart = len(set(zip(*same, strict=True)))
-        for column, (texts, theirs) in shared.items():
-            if texts != theirs and Counter(texts) == Counter(theirs) and len(set(texts)) > told_apart:
-                raise InputError(f"runs {first!r} and {other!r} have the same {column} in another order; {_KEY_JOINS}")
-        if not same:
+        order = row_order(rows, others_rows)
+        if order.differs:
+            raise InputError(f"runs {first!r} and {other!r} have the same {order.moved} in another order; {_KEY_JOINS}")
+        if not order.same:
             raise InputError(
                 f"runs {first!r} and {other!r} have no input column that is the same row by row, so that nothing shows "
                 f"that their rows belong together; {_KEY_JOINS}"
             )
-
-
-def _texts(values: Sequence[Any]) -> list[str]:
-    return [value if isinstance(value, str) else repr(value) for value in values]
 
 
 def _chosen_metrics(columns: Mapping[str, _Columns], asked: Sequence[str | Metric] | None) -> tuple[str, ...]:

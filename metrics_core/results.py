@@ -19,6 +19,7 @@ from metrics_core.aggregate import aggregate
 from metrics_core.errors import FileFormatError, InputError
 from metrics_core.lists import is_list
 from metrics_core.markup import to_html
+from metrics_core.row_order import row_order
 from metrics_core.scores import Scores
 
 if TYPE_CHECKING:
@@ -66,6 +67,10 @@ class EvaluationRunResult:
         *,
         key: str | None = None,
     ) -> None:
+        if not hasattr(inputs, "items"):  # a data frame has it, too
+            raise InputError(f"inputs must be a dict of columns, got {inputs!r:.80}")
+        if not isinstance(results, (Mapping, Scores)):
+            raise InputError(f"results must be a dict by metric, or Scores, got {results!r:.80}")
         if len(inputs) == 0:
             raise InputError("No inputs provided: inputs must have at least one column")
         self.run_name = run_name
@@ -201,7 +206,10 @@ class EvaluationRunResult:
             OSError: the file cannot be written.
         """
         if not isinstance(other, EvaluationRunResult):
-            raise TypeError(f"other must be an EvaluationRunResult, got {type(other).__name__}")
+            kind = f"{type(other).__module__}.{type(other).__name__}"
+            raise TypeError(f"other must be an EvaluationRunResult, such as from_haystack() returns; got {kind}")
+        if isinstance(keep_columns, str):
+            raise InputError(f"keep_columns must be a list of names, got {keep_columns!r}")
         if self.run_name == other.run_name:
             raise InputError(f"both runs are named {self.run_name!r}; their columns need different names")
         if self.inputs.keys() != other.inputs.keys():
@@ -241,16 +249,22 @@ class EvaluationRunResult:
         return [theirs[value] for value in ours]
 
     def _rows_by_position(self, other: EvaluationRunResult) -> range:
-        shared = [(values, other.inputs[name], name) for name, values in self.inputs.items() if name in other.inputs]
-        same = [_distinct(ours) for ours, theirs, _ in shared if ours == theirs]
-        if not any(same):
-            reordered = [name for ours, theirs, name in shared if ours != theirs and _counted(ours) == _counted(theirs)]
-            if reordered:
-                raise InputError(
-                    f"{other.run_name!r} has the same {reordered[0]!r} as {self.run_name!r} in another order; "
-                    "key= pairs rows by a column"
-                )
-        if not same:
+        order = row_order(self.inputs, other.inputs)
+        if order.differs:
+            raise InputError(
+                f"{other.run_name!r} has the same {order.moved!r} as {self.run_name!r} in another order; "
+                "key= pairs rows by a column"
+            )
+        if order.in_doubt:
+            _logger.warning(
+                "%r has the same %r as %r in another order, and the same %s in the same: rows are paired by position; "
+                "key= pairs them by a column",
+                other.run_name,
+                order.moved,
+                self.run_name,
+                " and ".join(map(repr, order.same)),
+            )
+        if not order.same:
             _logger.warning(
                 "no input column has the same values in %r and %r; their rows are paired by position",
                 self.run_name,
@@ -418,14 +432,6 @@ def _places(values: list[Any], what: str) -> dict[Any, int]:
         repeated = next(value for value, n in Counter(values).items() if n > 1)
         raise InputError(f"{what} cannot name rows: {repeated!r} is there more than once")
     return places
-
-
-def _counted(values: list[Any]) -> Counter[str]:
-    return Counter(map(repr, values))  # values may be lists or documents
-
-
-def _distinct(values: list[Any]) -> bool:
-    return len(_counted(values)) == len(values)
 
 
 def _output(columns: dict[str, list[Any]], output_format: str, csv_file: str | None, *, escape_formulas: bool) -> Any:

@@ -316,6 +316,10 @@ class TestResults:
         two = result("two", TWO, question=questions, answer=["no", "yes", "yes", "no"])
         assert compare([one, two]).differences[0].n == 3
 
+    def test_numbers_are_the_same_as_integers_and_as_floats(self):
+        one, two = result("one", ONE, number=[1, 2, 3, 4]), result("two", TWO, number=[1.0, 2.0, 3.0, 4.0])
+        assert compare([one, two]).differences[0].n == 3
+
     @pytest.mark.parametrize(
         ("second", "key", "message"),
         [

@@ -1,7 +1,8 @@
-"""The guides in tests/recipes run: scripts in a process of their own, and pages whose examples print what they say."""
+"""The guides in tests/recipes run: scripts in a process of their own, and pages; both print what they say."""
 
 from __future__ import annotations
 
+import ast
 import doctest
 import json
 import os
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -35,6 +37,9 @@ def test_script(script, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+    _, says, printed = (ast.get_docstring(ast.parse(script.read_text("utf-8"))) or "").partition("It prints:\n\n")
+    if says:
+        assert done.stdout == f"{dedent(printed)}\n"
 
 
 def test_judges(tmp_path, monkeypatch):

@@ -54,6 +54,10 @@ class JudgeComponent(llm_judges.LLMEvaluator):
         """As `run`, in the running event loop."""
         return self._put_out(await super().run_async(**inputs))
 
+    def _parse_reply(self, reply_text: str) -> dict[str, Any] | None:
+        """The outputs in a reply's text; where it has none, None and a warning, or an error by `raise_on_failure`."""
+        return self._parsed(reply_text, self._outputs.read)
+
     def _put_out(self, result: dict[str, Any]) -> dict[str, Any]:
         return {name: result[name] for name in self._sockets if name in result}
 

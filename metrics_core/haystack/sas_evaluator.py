@@ -31,11 +31,16 @@ class SASEvaluator(evaluators.SASEvaluator):
         **options: Any,
     ) -> None:
         evaluators.SASEvaluator.__init__(self, model, batch_size, device, token, **options)
-        self._model = model
+        self._model = self.settings.model
         self._batch_size = batch_size
         self._device = device
         self._token = token
-        self._options = options
+        self._options = tuple(options)
+
+    @property
+    def _similarity_model(self) -> Any:
+        """The loaded SentenceTransformer or CrossEncoder; None before `warm_up`."""
+        return None if self._scorer is None else self._scorer.model.loaded
 
     @component.output_types(score=float, individual_scores=list[float])
     def run(self, ground_truth_answers: list[str], predicted_answers: list[str]) -> dict[str, Any]:  # type: ignore[override]
@@ -43,10 +48,17 @@ class SASEvaluator(evaluators.SASEvaluator):
         return evaluators.SASEvaluator.run(self, ground_truth_answers, predicted_answers)
 
     def to_dict(self) -> dict[str, Any]:
-        """As Haystack saves its own, with the options that were given."""
+        """As Haystack saves its own, with the options that were given; a token that was given as text is left out.
+
+        Raises:
+            InputError: a loaded model, which no plain value can stand for.
+            ValueError: a Secret that holds the token itself.
+        """
         self.settings.require_named_model()
-        given = {"model": self._model, "batch_size": self._batch_size, "device": self._device, "token": self._token}
-        return default_to_dict(self, **given, **self._options)
+        plain = self.settings.to_dict()
+        token = None if isinstance(self._token, str) else self._token
+        given = {name: plain[name] for name in ("model", "batch_size", *self._options)}
+        return default_to_dict(self, device=self._device, token=token, **given)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> SASEvaluator:

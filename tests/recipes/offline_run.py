@@ -2,6 +2,18 @@
 
 Needs `pip install 'metrics-core[haystack]'`. In place of the two scripted generators stands what you use: Haystack's
 OpenAIChatGenerator, or any other.
+
+It prints:
+
+    EvaluationRunResult 'bm25': 3 rows of question, contexts, answer, predicted
+      nDCG@10       1.0000
+      RR            1.0000
+      R@1           1.0000
+      exact_match   0.6667
+      faithfulness  0.6667
+    What is the capital of France?: RR 1.0, exact match 1
+    Which river flows through Vienna?: RR 1.0, exact match 1
+    What is the capital of Portugal?: RR 1.0, exact match 0
 """
 
 import os

@@ -2,6 +2,14 @@
 
 Needs `pip install 'metrics-core[judges]'`. In place of the scripted generator stands
 OpenAIChatGenerator("gpt-5-mini"), or one with api_base_url= for a server of your own.
+
+It prints:
+
+    EvaluationRunResult 'support bot': 3 rows of questions, answers
+      kindness  3.5000  (2 of 3 scored)
+    Where? 5.0 None
+    When? 2.0 None
+    Why? nan invalid_output
 """
 
 from pydantic import BaseModel, Field
@@ -41,7 +49,7 @@ def main() -> None:
         run.results["kindness"]["reason"],
         strict=True,
     ):
-        print(question, score, reason or "")
+        print(question, score, reason)
 
 
 if __name__ == "__main__":

@@ -140,6 +140,8 @@ class TestScores:
         ),
         ({"a": [1]}, {"a": {"score": 1, "individual_scores": [1]}}, "two columns have the name 'a'"),
         ({"m_x": [1]}, {"m": {"score": 1, "individual_scores": [1], "x": [1]}}, "two columns have the name 'm_x'"),
+        ([[1]], {}, r"inputs must be a dict of columns, got \[\[1\]\]"),
+        ({"a": [1]}, [{"m": [1]}], r"results must be a dict by metric, or Scores, got \["),
         ({"a": "text"}, {}, r"inputs\['a'\] must be a list"),
         ({1: [1]}, {}, "names that are strings, got 1"),
         ({"a": [1]}, {"m": [1]}, r"results\['m'\] must be a dict"),
@@ -214,9 +216,19 @@ class TestComparison:
         assert report["second_answer"] == ["Paris", "Madrid", "Rom"]
         assert report["question"] == QUESTIONS
 
-    def test_answers_may_be_the_others_in_another_order(self):
+    def test_answers_may_be_the_others_in_another_order(self, caplog):
         other = run("second", inputs={"question": QUESTIONS, "answer": ["Rome", "Paris", "Madrid"]})
         assert len(run().comparative_detailed_report(other)["first_em"]) == 3
+        assert "'second' has the same 'answer' as 'first' in another order, and the same 'question'" in caplog.text
+
+    def test_columns_that_tell_rows_apart_only_together_show_the_order(self, caplog):
+        same = {"subject": ["a", "a", "b", "b"], "part": [1, 2, 1, 2]}
+        first, second = (
+            run(name, inputs=same | {"answer": answers}, results={"m": {"individual_scores": [1, 1, 0, 0]}})
+            for name, answers in (("first", ["yes", "no", "no", "no"]), ("second", ["no", "no", "no", "yes"]))
+        )
+        assert first.comparative_detailed_report(second)["second_m"] == [1, 1, 0, 0]
+        assert not caplog.text
 
     def test_equal_gold_answers_do_not_hide_another_order(self):
         first = run(inputs={"question": QUESTIONS, "gold": ["yes", "yes", "no"]})
@@ -246,6 +258,7 @@ class TestComparison:
         ("other", "options", "message"),
         [
             (run(), {}, "both runs are named 'first'"),
+            (run("second"), {"keep_columns": "question"}, "keep_columns must be a list of names, got 'question'"),
             (run("second", inputs={"id": [1, 2, 3]}), {"key": "id"}, "'first' has no 'id'"),
             (
                 run("second", inputs={"question": ["x", *QUESTIONS[1:]]}),
@@ -274,8 +287,12 @@ class TestComparison:
             first.comparative_detailed_report(second)
 
     def test_another_class(self):
-        with pytest.raises(TypeError, match="must be an EvaluationRunResult, got dict"):
+        with pytest.raises(TypeError, match=r"such as from_haystack\(\) returns; got builtins.dict"):
             run().comparative_detailed_report({})
+
+    def test_arrays_among_the_inputs(self):
+        first, second = (run(name, inputs={"vector": [np.arange(2)] * 3}) for name in ("first", "second"))
+        assert len(first.comparative_detailed_report(second)["vector"]) == 3
 
 
 def test_repr():
