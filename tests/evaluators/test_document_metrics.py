@@ -99,6 +99,7 @@ def test_dict_form_of_the_defaults():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
+        ({"metrics": []}, MetricNameError, "metrics must not be empty"),
         ({"metrics": "ndgc"}, MetricNameError, "did you mean 'nDCG'"),
         ({"metrics": "AP", "policies": "x"}, PolicyError, "profile must be one of"),
         ({"metrics": "AP", "policies": {"x": 1}}, PolicyError, "no policy: .*'x'"),

@@ -195,7 +195,7 @@ def test_saved_and_loaded_in_another_process(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     found = pipeline.run(asked_of_everything())
     expected = {name: result.get("score", result.get("scores")) for name, result in sorted(found.items())}
