@@ -64,7 +64,7 @@ def assert_same(ours, theirs):
 
 
 class TestRowsEqualTheSameInPython:
-    @pytest.mark.parametrize("list_of", [pa.list_, pa.large_list], ids=str)
+    @pytest.mark.parametrize("list_of", [pa.list_, pa.large_list], ids=["list", "large_list"])
     @pytest.mark.parametrize("item_type", STRING_TYPES, ids=str)
     @given(rows=rows_of(IDS), cut=st.integers(0, 5))
     def test_in_rank_order(self, item_type, list_of, rows, cut):

@@ -130,7 +130,9 @@ class TestReading:
         run = read_run(written("1 Q0 a 1 3\n1 Q0 b 2 2\n1 Q0 a 3 1\n"))
         assert run.scores.tolist() == [3, 2, 1]
 
-    @pytest.mark.parametrize("content", [b"1 0 a 1\n1 0 b 0\n", gzip.compress(b"1 0 a 1\n1 0 b 0\n")])
+    @pytest.mark.parametrize(
+        "content", [b"1 0 a 1\n1 0 b 0\n", gzip.compress(b"1 0 a 1\n1 0 b 0\n")], ids=["plain", "gzip"]
+    )
     def test_standard_input(self, monkeypatch, content):
         stdin = io.TextIOWrapper(io.BytesIO(content))
         monkeypatch.setattr(sys, "stdin", stdin)
