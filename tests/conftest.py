@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,6 +39,14 @@ def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Metrics that the test registers are forgotten after it."""
     for table in ("_registered", "_by_name", "_spellings"):
         monkeypatch.setattr(names, table, dict(getattr(names, table)))
+
+
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Ctrl-C works in the test, and in processes that it starts, also where this one ignores it: in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

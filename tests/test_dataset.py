@@ -217,6 +217,7 @@ class TestResuming:
         with pytest.raises(InputError, match=r"1\.parquet as it was before it changed"):
             evaluate_dataset(folder, METRICS, out=tmp_path / "out")
 
+    @pytest.mark.usefixtures("interrupts")
     def test_ctrl_c_keeps_finished_parts(self, tmp_path):
         (tmp_path / "in").mkdir()
         table = rows(200)

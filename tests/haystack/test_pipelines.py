@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from ast import literal_eval
 from pathlib import Path
 
 import pytest
@@ -197,9 +198,12 @@ def test_saved_and_loaded_in_another_process(tmp_path):
         check=False,
         timeout=300,
     )
+    assert done.returncode == 0, done.stderr
+    loaded = literal_eval(done.stdout)
     found = pipeline.run(asked_of_everything())
     expected = {name: result.get("score", result.get("scores")) for name, result in sorted(found.items())}
-    assert done.stdout == f"{expected}\n", done.stderr
+    assert loaded.pop("sas") == pytest.approx(expected.pop("sas"), abs=2e-6)  # of a model, on other threads
+    assert loaded == expected
     assert expected["faithfulness"] == 0.5
     assert expected["em"] == 2 / 3
 

@@ -433,6 +433,7 @@ def test_after_kill_9_the_same_command_finishes_what_is_missing(cli, folder):
     assert (folder / "judged.jsonl").read_bytes() == (folder / "undisturbed.jsonl").read_bytes()
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_ctrl_c_ends_with_130_and_keeps_what_is_done(cli, folder):
     write_rows(three_rows(10), folder / "rows.jsonl")
     interrupted = []

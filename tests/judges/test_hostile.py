@@ -117,6 +117,7 @@ def test_a_bug_of_a_checker_is_raised_as_it_is():
         llm(outputs=Checked, chat_generator=ScriptedChatGenerator(lambda _: '{"ok": 1}')).run(texts=["a", "b"])
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_has_what_was_finished():
     class Interrupting:
         async def reply(self, request):
