@@ -40,5 +40,5 @@ def ranked_block(
     """
     if repeat_of is not None:
         grades = np.where(repeat_of >= 0, REPEAT, grades)
-    kept, ranks = judged_ranks(np.ascontiguousarray(grades), judged.shape[1])
+    kept, ranks = judged_ranks(grades, judged.shape[1])
     return RankedBlock(rows, kept, ranks, n_retrieved, judged, repeat_of is not None)

@@ -53,17 +53,16 @@ def repeats_of(keys: KeyTable, offsets: IntArray) -> Int32Array | None:
     Args:
         offsets: (n_lists + 1,) where each list of keys begins.
     """
-    unused, no_steps = np.empty(0), np.zeros(2, np.int64)
+    unused, no_cells = np.empty(0), np.empty((offsets.size - 1, 0))
     repeat_of = np.full(keys.starts.size, -1, np.int32)
     ranges = np.column_stack([offsets[:-1], offsets[1:]])
     n_repeats = _match_rows(
         *(keys.blob, keys.starts, keys.lengths, unused, np.zeros_like(ranges)),
         *(keys.blob, keys.starts, keys.lengths, unused, ranges),
+        no_cells,
         unused,
-        no_steps,
-        unused,
-        no_steps,
-        np.empty((ranges.shape[0], 0)),
+        np.zeros(2, np.int64),
+        no_cells,
         repeat_of,
     )
     return repeat_of if n_repeats else None

@@ -229,7 +229,6 @@ def match_rows(
     all_scores: FloatArray,
     ranges: IntArray,
     grades: FloatArray,
-    grade_steps: IntArray,
     judged: FloatArray,
     judged_steps: IntArray,
     scores: FloatArray,
@@ -247,9 +246,8 @@ def match_rows(
         blob, starts, lengths: the ids of retrieved documents; a length of -1 is a null, which equals nothing.
         all_scores: as starts.
         ranges: (q, 2) where each query's ranking begins and ends.
-        grades: NaN on entry; the grade of each retrieved document on return. Flat, as its layout may be either:
-        grade_steps: (2,) how far queries, and ranks, are apart in `grades`.
-        judged: NaN on entry; the judged documents' grades on return; flat, too, with
+        grades: (q, width) NaN on entry; the grade of each retrieved document on return.
+        judged: NaN on entry; the judged documents' grades on return. Flat, as its layout may be either:
         judged_steps: (2,) how far queries, and their judged documents, are apart.
         scores: (q, width) NaN on entry; the score of each retrieved document on return; may have no columns.
         repeat_of: (n,) -1 on entry, ranking after ranking; on return where an equal document came first in it.
@@ -271,7 +269,7 @@ def match_rows(
         n_judged, n = judged_ranges[q, 1] - judged_begin, ranges[q, 1] - begin
         for i in range(min(n, scores.shape[1])):
             scores[q, i] = all_scores[begin + i]
-        grade_at, judged_at = q * grade_steps[0], q * judged_steps[0]
+        judged_at = q * judged_steps[0]
         for j in range(n_judged):
             k = judged_begin + j
             judged[judged_at + j * judged_steps[1]] = judged_grades[k]
@@ -303,7 +301,7 @@ def match_rows(
                         and lengths[begin + i] == judged_lengths[k]
                         and _same(judged_blob, judged_starts[k], blob, starts[begin + i], judged_lengths[k])
                     ):
-                        grades[grade_at + i * grade_steps[1]] = judged_grades[k]
+                        grades[q, i] = judged_grades[k]
                 row_begin += n
                 continue
         mask = _table_size(n_judged + n) - 1
@@ -329,7 +327,7 @@ def match_rows(
                     if known < n_judged:
                         k = judged_begin + known
                         if judged_lengths[k] == length and _same(judged_blob, judged_starts[k], blob, start, length):
-                            grades[grade_at + i * grade_steps[1]] = judged_grades[k]
+                            grades[q, i] = judged_grades[k]
                             if first_place[known] < 0:
                                 first_place[known] = i
                             else:
