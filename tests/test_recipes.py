@@ -11,6 +11,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from textwrap import dedent
 
 import pytest
@@ -18,7 +19,13 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 RECIPES = ROOT / "tests/recipes"
 SCRIPTS = sorted(RECIPES.glob("*.py"))
-NEEDS = {"offline_run": "haystack", "haystack_dropin": "haystack", "own_judge": "stamina", "large_datasets": "pyarrow"}
+NEEDS = {
+    "offline_run": "haystack",
+    "haystack_dropin": "haystack",
+    "own_judge": "stamina",
+    "large_datasets": "pyarrow",
+    "spark": "pyspark",
+}
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
@@ -26,6 +33,8 @@ def test_script(script, tmp_path):
     needed = NEEDS.get(script.stem)
     if needed and find_spec(needed) is None:
         pytest.skip(f"{needed} is not installed")
+    if needed == "pyspark" and which("java") is None:
+        pytest.skip("Spark needs Java")
     done = subprocess.run(
         [sys.executable, str(script)],
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HAYSTACK_TELEMETRY_ENABLED": "False"},

@@ -1,11 +1,8 @@
-"""Record batches scored by a function, as Spark calls it."""
+"""Record batches scored by a function; the guide to Spark, which tests/test_recipes.py runs, has Spark call it."""
 
 from __future__ import annotations
 
-import os
 import pickle
-import shutil
-import sys
 
 import numpy as np
 import pytest
@@ -13,7 +10,6 @@ import pytest
 from metrics_core import InputError, batch_scorer, evaluate_table, score_schema
 
 pa = pytest.importorskip("pyarrow", reason="needs the extra: pip install 'metrics-core[arrow]'")
-parquet = pytest.importorskip("pyarrow.parquet")
 
 METRICS = ["AP", "nDCG@5", "RR", "gm_map", "num_rel_ret"]
 
@@ -40,30 +36,3 @@ class TestBatchScorer:
     def test_needs_ids(self):
         with pytest.raises(InputError, match="there is no column for query_id"):
             list(batch_scorer("AP")(table_of(2).drop_columns("query_id").to_batches()))
-
-    @pytest.mark.filterwarnings("default")  # of Spark's own
-    def test_spark(self, tmp_path, monkeypatch):
-        sql = pytest.importorskip("pyspark.sql", reason="needs the extra: pip install 'metrics-core[spark]'")
-        if shutil.which("java") is None:
-            pytest.skip("Spark needs Java")
-        table = table_of(100)
-        for number in range(2):
-            parquet.write_table(table.slice(50 * number, 50), tmp_path / f"{number}.parquet")
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-        session = (
-            sql.SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.host", "127.0.0.1")
-            .getOrCreate()
-        )
-        try:
-            rows = session.read.parquet(str(tmp_path / "*.parquet"))
-            scored = rows.mapInArrow(batch_scorer(METRICS), from_arrow_schema(score_schema(METRICS))).toArrow()
-        finally:
-            session.stop()
-        expected = evaluate_table(table, METRICS).to_arrow()
-        assert scored.sort_by("query_id").to_pydict() == expected.sort_by("query_id").to_pydict()

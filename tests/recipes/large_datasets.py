@@ -6,7 +6,7 @@ evaluate_dataset(...)                       threads of this process
 evaluate_dataset(..., executor=pool)        any Executor of concurrent.futures: a ProcessPoolExecutor,
                                             client.get_executor() of Dask
 evaluate_dataset(..., executor="ray")       the Ray cluster that this process is connected to, or a local one
-frame.mapInArrow(batch_scorer(metrics), from_arrow_schema(score_schema(metrics)))    Spark (pyspark.sql.pandas.types)
+batch_scorer(metrics)                       what an engine maps over record batches; spark.py is the guide to Spark
 """
 
 import random
