@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
-from numbers import Integral
+from itertools import repeat
+from operator import is_, not_
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from metrics_core.blocks import BoolArray, Source
 from metrics_core.errors import InputError
+from metrics_core.keys import check_one_kind
 from metrics_core.lists import is_list
 from metrics_core.metrics import Metric
 from metrics_core.policies import Policies
@@ -25,6 +26,8 @@ from metrics_core.trec import Qrels, Run, read_qrels, read_run
 
 QrelsLike: TypeAlias = Any  # documented in evaluation.evaluate
 RunLike: TypeAlias = Any
+
+_NO_RANKING: dict[Any, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +157,22 @@ def _pair_by_query(
     retrieved = list(run.query_ids if isinstance(run, Run) else run)
     if not judged:
         raise InputError("qrels judge no query")
-    _same_kind("query", (judged, retrieved))
-    unjudged = set(retrieved).difference(judged)
-    if unjudged and policies.unjudged_query == "error":
-        unjudged_names = [name for name in retrieved if name in unjudged]
-        raise InputError(f"qrels judge nothing of {run_name}'s {_some(unjudged_names)}")
+    check_one_kind("query", (judged, retrieved))
+    if policies.unjudged_query == "error":
+        unjudged = set(retrieved).difference(judged)
+        if unjudged:
+            unjudged_names = [name for name in retrieved if name in unjudged]
+            raise InputError(f"qrels judge nothing of {run_name}'s {_some(unjudged_names)}")
     names = judged if query_ids is None else _chosen(query_ids, judged)
-    known = set(retrieved)
-    missing = ~np.fromiter(map(known.__contains__, names), np.bool_, len(names))
+    rankings: list[Any] = []
+    if isinstance(run, Run):
+        absences = map(not_, map(set(retrieved).__contains__, names))
+    else:
+        rankings = list(map(run.get, names, repeat(_NO_RANKING)))
+        absences = map(is_, rankings, repeat(_NO_RANKING))
+    missing: BoolArray = np.fromiter(absences, np.bool_, len(names))
     if policies.missing == "error" and missing.any():
-        absent = [name for name in names if name not in known]
+        absent = [name for name, is_missing in zip(names, missing.tolist(), strict=True) if is_missing]
         raise InputError(
             f"{run_name} lacks {_some(absent)}; missing='zero' scores such queries 0, missing='skip' leaves them out"
         )
@@ -180,10 +189,11 @@ def _pair_by_query(
         scored = _are_scored(run)
         if not scored:
             policies = policies.for_rankings_without_scores()
-        _check_document_ids(names, qrels, run)
+        judgements = list(qrels.values()) if names is judged else list(map(qrels.__getitem__, names))
+        _check_judgements(names, judgements)
         if policies.drop_identical_ids:
-            run = {query: _without(ranking, query) for query, ranking in run.items()}
-        source = (MappingSource if scored else RankedListSource)(names, qrels, run)
+            rankings = list(map(_without, rankings, names))
+        source = (MappingSource if scored else RankedListSource)(names, judgements, rankings)
     return Pairing(source, policies, missing)
 
 
@@ -209,37 +219,11 @@ def _without(ranking: Any, document: Any) -> Any:
     return [other for other in ranking if other != document]
 
 
-def _check_document_ids(names: Sequence[Any], qrels: Mapping[Any, Any], run: Mapping[Any, Any]) -> None:
-    """Refuses documents named by strings on one side and numbers on the other, which would match nothing.
-
-    Of scored rankings only the first document of each query is looked at: all take a third of an evaluation's time.
-    """
-    judgements = [qrels[query] for query in names]
+def _check_judgements(names: Sequence[Any], judgements: Sequence[Any]) -> None:
     for kind in set(map(type, judgements)):
         if not issubclass(kind, Mapping):
             query, wrong = next(pair for pair in zip(names, judgements, strict=True) if type(pair[1]) is kind)
             raise InputError(f"the judgements of query {query!r} must be a dict of grades, got {_kind(wrong)}")
-    rankings = list(filter(len, map(run.get, names, repeat(()))))
-    if rankings and isinstance(rankings[0], Mapping):
-        rankings = [list(map(next, map(iter, rankings)))]
-    _same_kind("document", [*judgements, *rankings])
-
-
-def _same_kind(what: str, collections: Sequence[Collection[Any]]) -> None:
-    if len(set(map(type, chain.from_iterable(collections))) - {str}) == 0:
-        return
-    examples = {type(one): one for one in chain.from_iterable(collections)}
-    kinds = {_kind_of_id(what, one): one for one in examples.values()}
-    if len(kinds) > 1:
-        shown = " and ".join(f"{one!r} ({kind})" for kind, one in kinds.items())
-        raise InputError(f"{what} ids are of mixed types and would never match: {shown}; make them one type")
-
-
-def _kind_of_id(what: str, one: Any) -> str:
-    for kind, name in ((str, "str"), (bytes, "bytes"), (Integral, "int")):
-        if isinstance(one, kind):
-            return name
-    raise InputError(f"{what} ids must be str, int or bytes, got {one!r} ({type(one).__name__})")
 
 
 def _chosen(query_ids: Sequence[Any], judged: Sequence[Any]) -> list[Any]:

@@ -173,9 +173,7 @@ def _flatten(
         document = list(chain.from_iterable(rankings.values()))[position]
         return f"the {value_name} of document {document!r} for query {query!r}"
 
-    values = finite_floats(
-        lambda: chain.from_iterable(documents.values() for documents in rankings.values()), int(offsets[-1]), describe
-    )
+    values = finite_floats([*chain.from_iterable(documents.values() for documents in rankings.values())], describe)
     return query_ids, offsets, file_keys(chain.from_iterable(rankings.values())), values
 
 

@@ -269,7 +269,7 @@ class DocumentSource:
             questions = np.repeat(rows, [len(documents) for documents in ground_truth])
             return f"the score of a ground-truth document of question {self.query_ids[questions[position]]!r}"
 
-        return finite_floats(lambda: scores, len(scores), describe)
+        return finite_floats(scores, describe)
 
 
 def _check_documents(name: str, question: object, documents: object) -> None:

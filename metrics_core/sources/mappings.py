@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from itertools import chain, repeat
 from math import nan
 from typing import Any, TypeAlias
@@ -12,12 +12,12 @@ import numpy as np
 from metrics_core.blocks import FloatArray, Int32Array, IntArray, KeyTable, RankedBlock, ScoredBlock, pad
 from metrics_core.compile import compiled
 from metrics_core.kernels.join import locate
-from metrics_core.keys import encode_keys
-from metrics_core.numbers import finite_floats
+from metrics_core.keys import check_one_kind, encode_keys
+from metrics_core.numbers import finite_floats, floats
 from metrics_core.ranks import ranked_block
 
 Id: TypeAlias = Any  # str, bytes or int; one kind in both
-Mappings: TypeAlias = Mapping[Id, Mapping[Id, float]]
+Numbers: TypeAlias = Mapping[Id, float]  # of documents
 
 _COMPARISONS_A_LOOKUP = 64  # of scores in a kernel, against a look into a dict: as many take as long
 
@@ -25,22 +25,39 @@ _locate = compiled(locate)
 
 
 class _Mappings:
-    """Dicts of judgements and of rankings.
+    """Dicts of judgements and rankings of the same queries.
 
     Args:
         query_ids: the judged queries, in the order of the results.
-        qrels: {query: {document: grade}}.
-        run: the ranking of each query; queries of query_ids that it lacks have an empty one.
+        judgements: of each query, {document: grade}.
+        rankings: of each query; an empty one where it has none.
     """
 
     releases_gil = False
 
-    def __init__(self, query_ids: Sequence[Id], qrels: Mappings, run: Mapping[Id, Any]) -> None:
+    def __init__(self, query_ids: Sequence[Id], judgements: Sequence[Numbers], rankings: Sequence[Any]) -> None:
         self.query_ids = query_ids
-        self.judgements = [qrels[query] for query in query_ids]
-        self.rankings: list[Any] = [run.get(query, {}) for query in query_ids]
-        self.n_judged: IntArray = np.fromiter(map(len, self.judgements), np.int64, len(query_ids))
-        self.n_retrieved: IntArray = np.fromiter(map(len, self.rankings), np.int64, len(query_ids))
+        self.judgements, self.rankings = judgements, rankings
+        self.n_judged, self.n_retrieved = _lengths(judgements), _lengths(rankings)
+
+    def _padded(self, what: str, numbers: Sequence[Any], mappings: Sequence[Numbers], rows: IntArray) -> FloatArray:
+        """(n_queries, longest) the numbers in the mappings of the queries at `rows`, NaN after a query's last.
+
+        Args:
+            what: they are, for the message.
+            numbers: one after the other.
+
+        Raises:
+            InputError: one of them is not a finite number.
+        """
+        lengths = _lengths(mappings)
+
+        def describe(position: int) -> str:
+            place = int(np.searchsorted(np.cumsum(lengths), position, side="right"))
+            document = list(mappings[place])[position - int(lengths[:place].sum())]
+            return f"the {what} of document {document!r} for query {self.query_ids[rows[place]]!r}"
+
+        return pad(finite_floats(numbers, describe), lengths, nan)
 
 
 class _Listed:
@@ -49,25 +66,23 @@ class _Listed:
     What this costs is the memory in which the documents lie, touched here for the first time.
     """
 
-    def __init__(self) -> None:
-        self._documents: list[Id] = []
-        self._starts: dict[int, int] = {}
+    def __init__(self, rankings: Sequence[Numbers]) -> None:
+        self.documents: list[Id] = []
+        self._rankings = rankings
+        self._starts = [-1] * len(rankings)
 
-    def add(self, place: int, ranking: Iterable[Id]) -> list[Id]:
-        """The documents of the ranking at this place in the block, kept for `documents_at`."""
-        documents = list(ranking)
-        self._starts[place] = len(self._documents)
-        self._documents += documents
-        return documents
+    def start(self, place: int) -> int:
+        """Where in `documents` those of the ranking at this place in the block begin, from now on if not before."""
+        if self._starts[place] < 0:
+            self._starts[place] = len(self.documents)
+            self.documents += self._rankings[place]
+        return self._starts[place]
 
-    def documents_at(self, places: IntArray, positions: IntArray, rankings: Sequence[Iterable[Id]]) -> list[Id]:
+    def documents_at(self, places: IntArray, positions: IntArray) -> list[Id]:
         """The documents at `positions` (from 0) of the rankings at `places` in the block."""
-        distinct, which = np.unique(places, return_inverse=True)
-        for place in distinct.tolist():
-            if place not in self._starts:
-                self.add(place, rankings[place])
-        starts = np.array([self._starts[place] for place in distinct.tolist()])
-        return [*map(self._documents.__getitem__, (starts[which] + positions).tolist())]
+        for place in np.flatnonzero(np.bincount(places)).tolist():
+            self.start(place)
+        return [*map(self.documents.__getitem__, (np.array(self._starts)[places] + positions).tolist())]
 
 
 class MappingSource(_Mappings):
@@ -78,33 +93,46 @@ class MappingSource(_Mappings):
 
         The few judged documents are looked up in the ranking rather than the many retrieved ones in the judgements
         (a seventh of the time at 5 judged and 100 retrieved); their positions follow from their scores, but for ties.
+
+        Raises:
+            InputError: a grade or score that is not a finite number; documents' ids of several kinds.
         """
         n_judged, n_retrieved = self.n_judged[rows], self.n_retrieved[rows]
-        judgements = [self.judgements[row] for row in rows]
-        rankings = [self.rankings[row] for row in rows]
-        judged = pad(_numbers("grade", judgements, n_judged, self.query_ids, rows), n_judged, nan)
-        scores = pad(_numbers("score", rankings, n_retrieved, self.query_ids, rows), n_retrieved, nan)
-        listed = _Listed()
+        judgements = [self.judgements[row] for row in rows.tolist()]
+        rankings = [self.rankings[row] for row in rows.tolist()]
         comparisons = (n_judged * n_retrieved).sum()
-        if n_judged.sum() > n_retrieved.sum() or comparisons > _COMPARISONS_A_LOOKUP * n_retrieved.sum():
-            grades = _look_up(judgements, rankings, n_retrieved)
+        by_document = n_judged.sum() > n_retrieved.sum() or comparisons > _COMPARISONS_A_LOOKUP * n_retrieved.sum()
+        tables, wanted = (judgements, rankings) if by_document else (rankings, judgements)
+        scores_in_turn: list[Any] = []
+        looked_up: list[Any] = []
+        for ranking, table, documents in zip(rankings, tables, wanted, strict=True):
+            scores_in_turn += ranking.values()
+            looked_up += map(table.get, documents, repeat(nan))  # in half the time, what was just read being cached
+        scores = self._padded("score", scores_in_turn, rankings, rows)
+        grades_in_turn = [*chain.from_iterable(judged.values() for judged in judgements)]
+        judged = self._padded("grade", grades_in_turn, judgements, rows)
+        found = pad(floats(looked_up), _lengths(wanted), nan)
+        # Of each ranking the first document alone: to look at them all takes a third of an evaluation.
+        check_one_kind("document", [*judgements, [*map(next, map(iter, filter(len, rankings)))]])
+        listed = _Listed(rankings)
+        if by_document:
+            grades = found
         else:
-            judged_scores = _look_up(rankings, judgements, n_judged)
             grades = np.full(scores.shape, nan)
             tied = np.empty((judged.size, 3), np.int64)
-            tied = tied[: _locate(scores, n_retrieved, judged, judged_scores, grades, tied)]
+            tied = tied[: _locate(scores, n_retrieved, judged, found, grades, tied)]
             places, numbers, firsts = tied.T
             # By columns: a list for each tied document would make the garbage collector visit all of the input.
             positions: list[int] = []
             last = -1
             for q, j, first in zip(places.tolist(), numbers.tolist(), firsts.tolist(), strict=True):
                 if q != last:
-                    last, documents, wanted = q, listed.add(q, rankings[q]), list(judgements[q])
-                positions.append(documents.index(wanted[j], first))
+                    last, start, known = q, listed.start(q), list(judgements[q])
+                positions.append(listed.documents.index(known[j], start + first) - start)
             grades[places, positions] = judged[places, numbers]
 
         def keys(places: IntArray, positions: IntArray) -> KeyTable:
-            return encode_keys(listed.documents_at(places, positions, rankings))
+            return encode_keys(listed.documents_at(places, positions))
 
         return ScoredBlock(rows, grades, n_retrieved, scores, judged, None, keys)
 
@@ -118,11 +146,15 @@ class RankedListSource(_Mappings):
 
     def match(self, rows: IntArray) -> RankedBlock:
         """The judgements of the queries at `rows`, matched to their retrieved documents."""
-        n_judged, n_retrieved = self.n_judged[rows], self.n_retrieved[rows]
-        judgements = [self.judgements[row] for row in rows]
-        rankings = [self.rankings[row] for row in rows]
-        judged = pad(_numbers("grade", judgements, n_judged, self.query_ids, rows), n_judged, nan)
-        grades = _look_up(judgements, rankings, n_retrieved)
+        n_retrieved = self.n_retrieved[rows]
+        judgements = [self.judgements[row] for row in rows.tolist()]
+        rankings = [self.rankings[row] for row in rows.tolist()]
+        check_one_kind("document", [*judgements, *rankings])
+        judged = self._padded("grade", [*chain.from_iterable(each.values() for each in judgements)], judgements, rows)
+        found = chain.from_iterable(
+            map(grade_of.get, ranking, repeat(nan)) for grade_of, ranking in zip(judgements, rankings, strict=True)
+        )
+        grades = pad(floats([*found]), n_retrieved, nan)
         return ranked_block(rows, grades, n_retrieved, judged, _repeats(rankings, grades.shape))
 
     def describe(self, row: int, position: int) -> str:
@@ -130,28 +162,9 @@ class RankedListSource(_Mappings):
         return repr(self.rankings[row][position])
 
 
-def _numbers(
-    what: str, mappings: Sequence[Mapping[Id, float]], lengths: IntArray, query_ids: Sequence[Id], rows: IntArray
-) -> FloatArray:
-    def describe(position: int) -> str:
-        place = int(np.searchsorted(np.cumsum(lengths), position, side="right"))
-        document = list(mappings[place])[position - int(lengths[:place].sum())]
-        return f"the {what} of document {document!r} for query {query_ids[rows[place]]!r}"
-
-    return finite_floats(
-        lambda: chain.from_iterable(mapping.values() for mapping in mappings),
-        int(lengths.sum()),
-        describe,
-        samples=[next(iter(mapping.values())) for mapping in mappings if mapping] if what == "score" else None,
-    )
-
-
-def _look_up(tables: Sequence[Mapping[Id, float]], keys: Sequence[Iterable[Id]], n: IntArray) -> FloatArray:
-    """(n_tables, longest) the number that each table has for each of its keys, NaN for none; n: (n_tables,) keys."""
-    numbers = chain.from_iterable(
-        map(table.get, wanted, repeat(nan)) for table, wanted in zip(tables, keys, strict=True)
-    )
-    return pad(np.fromiter(numbers, np.float64, int(n.sum())), n, nan)
+def _lengths(collections: Sequence[Sized]) -> IntArray:
+    """(n_collections,) how long each is."""
+    return np.fromiter(map(len, collections), np.int64, len(collections))
 
 
 def _repeats(rankings: Sequence[Sequence[Id]], shape: tuple[int, int]) -> Int32Array | None:
