@@ -12,12 +12,14 @@ from metrics_core.blocks import NO_RANK, FloatArray, Int32Array, IntArray, UInt1
 
 _TILE = 256  # rankings that are compared side by side: their ids stay in the L1 cache
 _NARROW_RANKINGS = 24  # the longest, and
-_NARROW_JUDGEMENTS = 12  # the most judgements, that are matched by comparing all with all, side by side
+_NARROW_JUDGEMENTS = 12  # the most judgements, that are compared side by side
 _SHORT_RANKINGS = 512  # the longest, and
-_SHORT_JUDGEMENTS = 32  # the most judgements, that are matched by going through the ranking for each
+_SHORT_JUDGEMENTS = 32  # the most judgements, that are compared at all, not looked up in a table
 _SLOTS = 1 << 14  # 32 KB of 16-bit positions: stays in the L1 cache
-_NUMBER_BITS = 4  # for the number of a judgement
+_NUMBER_BITS = 5  # for the number of a judgement
 _NUMBERS = 1 << _NUMBER_BITS
+_NOWHERE = np.int32(1 << 20)  # beyond every position and number
+_ONCE = 1 << 20  # beyond the sum of all positions
 _HASH = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads runs of integers over the high bits
 _SHIFT = np.uint64(50)  # the 14 highest bits
 
@@ -71,14 +73,12 @@ def match_ids(
     n_left, width = rows.size, 0
     for q in range(rows.size):
         width = max(width, retrieved_lengths[rows[q]])
-    for i in range(grades.shape[0]):
+    in_tiles = not has_null and width <= _SHORT_RANKINGS and judged.shape[0] <= _SHORT_JUDGEMENTS
+    for i in range(judged.shape[0] if in_tiles else 0, grades.shape[0]):
         for q in range(rows.size):
             grades[i, q], ranks[i, q] = np.nan, _NO_RANK
-    for j in range(judged.shape[0]):
-        for q in range(rows.size):
-            judged[j, q] = np.nan
-    if not has_null and width <= _NARROW_RANKINGS and judged.shape[0] <= _NARROW_JUDGEMENTS:
-        n_left = _match_narrow(
+    if in_tiles:
+        n_left = _match_tiles(
             rows,
             judged_ids,
             judged_starts,
@@ -94,22 +94,10 @@ def match_ids(
             judged,
             left,
         )
-    elif not has_null and width <= _SHORT_RANKINGS and judged.shape[0] <= _SHORT_JUDGEMENTS:
-        n_left = _match_short(
-            rows,
-            judged_ids,
-            judged_starts,
-            judged_lengths,
-            judged_grades,
-            retrieved_ids,
-            retrieved_starts,
-            retrieved_lengths,
-            find_unjudged,
-            grades,
-            ranks,
-            judged,
-            left,
-        )
+    else:
+        for j in range(judged.shape[0]):
+            for q in range(rows.size):
+                judged[j, q] = np.nan
     widest = 0
     for k in range(n_left):
         row = rows[left[k]]
@@ -180,68 +168,7 @@ def match_ids(
     return most, n_repeats
 
 
-def _match_short(
-    rows: IntArray,
-    judged_ids: IntArray,
-    judged_starts: IntArray,
-    judged_lengths: IntArray,
-    judged_grades: FloatArray,
-    retrieved_ids: IntArray,
-    retrieved_starts: IntArray,
-    retrieved_lengths: IntArray,
-    find_unjudged: bool,
-    grades: FloatArray,
-    ranks: Int32Array,
-    judged: FloatArray,
-    left: IntArray,
-) -> int:
-    """Matches queries by going through the ranking for each judged document; returns how many are left, having repeats.
-
-    How often an id occurs and the sum of its positions are 32-bit sums, as more of them fit in a vector: for a hundred
-    retrieved and five judged ids this takes a quarter of the time of tables.
-    """
-    slot_of = np.zeros(_SLOTS, np.uint16)
-    found = np.empty(_SHORT_JUDGEMENTS + 1, np.int64)  # where each judged document stands, and which it is
-    n_left = 0
-    for q in range(rows.size):
-        start, n_judged = judged_starts[rows[q]], judged_lengths[rows[q]]
-        ranking_start = retrieved_starts[rows[q]]
-        ranking = retrieved_ids[ranking_start : ranking_start + retrieved_lengths[rows[q]]]
-        different = not find_unjudged or _all_differ(ranking, slot_of)
-        n_found = 0
-        for j in range(n_judged):
-            wanted = judged_ids[start + j]
-            for known in range(j):
-                if judged_ids[start + known] == wanted:
-                    different = False
-            n, position = np.int32(0), np.int32(0)
-            for i in range(ranking.size):
-                same = ranking[i] == wanted
-                n = np.int32(n + np.int32(same))
-                position = np.int32(position + (np.int32(i) if same else np.int32(0)))
-            if n > 1:
-                different = False
-            found[n_found] = position * _SHORT_JUDGEMENTS + j
-            n_found += 1 if n == 1 else 0
-        if not different:
-            left[n_left] = q
-            n_left += 1
-            continue
-        for j in range(n_judged):
-            judged[j, q] = judged_grades[start + j]
-        for k in range(1, n_found):
-            inserted, place = found[k], k
-            while place > 0 and found[place - 1] > inserted:
-                found[place] = found[place - 1]
-                place -= 1
-            found[place] = inserted
-        for k in range(n_found):
-            grades[k, q] = judged_grades[start + found[k] % _SHORT_JUDGEMENTS]
-            ranks[k, q] = found[k] // _SHORT_JUDGEMENTS + 1
-    return n_left
-
-
-def _match_narrow(
+def _match_tiles(
     rows: IntArray,
     judged_ids: IntArray,
     judged_starts: IntArray,
@@ -257,48 +184,53 @@ def _match_narrow(
     judged: FloatArray,
     left: IntArray,
 ) -> int:
-    """Matches queries of few documents, each step for a tile of them; returns how many are left, having repeats.
+    """Matches queries by comparing all ids with all, a tile of queries at a time; returns how many are left to tables.
 
-    What is one operation on adjacent numbers the compiler vectorises: for ten retrieved and five judged ids this takes
-    a third of the time of tables. 32-bit numbers throughout, as more of them fit in a vector.
+    These hold a document twice. What is one operation on adjacent numbers the compiler vectorises: for ten or a hundred
+    retrieved and five judged ids this takes a fifth of the time of tables. 32-bit numbers throughout, as more of them
+    fit in a vector. Filled are judged and, of grades and ranks, as many documents; NaN and NO_RANK included.
     """
     most = judged.shape[0]
-    ranked = np.empty((width, _TILE), retrieved_ids.dtype)  # cells beyond a query's length hold anything
+    narrow = width <= _NARROW_RANKINGS and most <= _NARROW_JUDGEMENTS
+    ranked = np.empty((width if narrow else 0, _TILE), retrieved_ids.dtype)  # cells beyond a length hold anything
     known = np.empty((most, _TILE), judged_ids.dtype)
+    known_grades = np.empty((most, _TILE), np.float64)
     n_retrieved, n_judged = np.zeros(_TILE, np.int32), np.zeros(_TILE, np.int32)
-    begin, judged_begin = np.zeros(_TILE, np.int64), np.zeros(_TILE, np.int64)
-    twice, n_found = np.zeros(_TILE, np.int32), np.zeros(_TILE, np.int32)
+    begin = np.zeros(_TILE, np.int64)
+    twice = np.zeros(_TILE, np.int32)
     found = np.empty((most, _TILE), np.int32)  # where each judged document stands, and which it is, as one number
-    nowhere = np.int32(_NARROW_RANKINGS * _NUMBERS)
+    slot_of = np.zeros(_SLOTS, np.uint16)
     n_left = 0
     for first in range(0, rows.size, _TILE):
         n_queries = min(_TILE, rows.size - first)
-        for t in range(n_queries):
+        for t in range(n_queries):  # query by query, as they lie in memory
             row = rows[first + t]
-            n_retrieved[t], n_judged[t], twice[t] = retrieved_lengths[row], judged_lengths[row], 0
-            begin[t], judged_begin[t] = retrieved_starts[row], judged_starts[row]
-        for i in range(width):
-            for t in range(n_queries):
-                ranked[i, t] = retrieved_ids[min(begin[t] + i, retrieved_ids.size - 1)]
+            begin[t], n_retrieved[t], n_judged[t], twice[t] = (
+                retrieved_starts[row],
+                retrieved_lengths[row],
+                judged_lengths[row],
+                0,
+            )
+            start = judged_starts[row]
+            for j in range(n_judged[t]):
+                known[j, t], known_grades[j, t] = judged_ids[start + j], judged_grades[start + j]
         for j in range(most):
             for t in range(n_queries):
-                place = min(judged_begin[t] + j, judged_ids.size - 1)
-                known[j, t] = judged_ids[place]
-                judged[j, first + t] = judged_grades[place] if np.int32(j) < n_judged[t] else np.nan
-        if find_unjudged:
-            _mark_repeats(ranked, n_retrieved, n_queries, twice)
+                judged[j, first + t] = known_grades[j, t] if np.int32(j) < n_judged[t] else np.nan
         _mark_repeats(known, n_judged, n_queries, twice)
-        for j in range(most):
+        if narrow:
             for t in range(n_queries):
-                found[j, t], n_found[t] = nowhere, 0
-            for i in range(width):
-                here = np.int32(i * _NUMBERS + j)
-                for t in range(n_queries):
-                    same = (ranked[i, t] == known[j, t]) & (np.int32(i) < n_retrieved[t]) & (np.int32(j) < n_judged[t])
-                    found[j, t] = here if same else found[j, t]
-                    n_found[t] += np.int32(1) if same else np.int32(0)
+                for i in range(n_retrieved[t]):
+                    ranked[i, t] = retrieved_ids[begin[t] + i]
+            if find_unjudged:
+                _mark_repeats(ranked, n_retrieved, n_queries, twice)
+            _find_narrow(ranked, known, n_retrieved, n_judged, n_queries, found, twice)
+        else:
             for t in range(n_queries):
-                twice[t] |= np.int32(1) if n_found[t] > 1 else np.int32(0)
+                ranking = retrieved_ids[begin[t] : begin[t] + n_retrieved[t]]
+                if find_unjudged and not _all_differ(ranking, slot_of):
+                    twice[t] = 1
+                _find(ranking, known, n_judged[t], t, found, twice)
         for end in range(most - 1, 0, -1):
             for j in range(end):
                 for t in range(n_queries):
@@ -306,10 +238,13 @@ def _match_narrow(
                     found[j, t], found[j + 1, t] = min(upper, lower), max(upper, lower)
         for j in range(min(grades.shape[0], most)):
             for t in range(n_queries):
-                here = (found[j, t] < nowhere) & (twice[t] == 0)
-                grade = judged[found[j, t] & (_NUMBERS - 1), first + t]
-                grades[j, first + t] = grade if here else np.nan
+                here = (found[j, t] < _NOWHERE) & (twice[t] == 0)
                 ranks[j, first + t] = np.int32((found[j, t] >> _NUMBER_BITS) + 1) if here else _NO_RANK
+            for t in range(n_queries):
+                grade = np.nan
+                if found[j, t] < _NOWHERE and twice[t] == 0:  # a branch: faster than to look up what is not wanted
+                    grade = known_grades[found[j, t] & (_NUMBERS - 1), t]
+                grades[j, first + t] = grade
         for t in range(n_queries):
             if twice[t] != 0:
                 for j in range(most):
@@ -317,6 +252,44 @@ def _match_narrow(
                 left[n_left] = first + t
                 n_left += 1
     return n_left
+
+
+def _find_narrow(
+    ranked: IntArray,
+    known: IntArray,
+    n_retrieved: Int32Array,
+    n_judged: Int32Array,
+    n_queries: int,
+    found: Int32Array,
+    twice: Int32Array,
+) -> None:
+    """Looks for the judged documents of a tile's queries, each step for all of these; see `_match_tiles`."""
+    n_found = np.zeros(_TILE, np.int32)
+    for j in range(known.shape[0]):
+        for t in range(n_queries):
+            found[j, t], n_found[t] = _NOWHERE, 0
+        for i in range(ranked.shape[0]):
+            here = np.int32(i * _NUMBERS + j)
+            for t in range(n_queries):
+                same = (ranked[i, t] == known[j, t]) & (np.int32(i) < n_retrieved[t]) & (np.int32(j) < n_judged[t])
+                found[j, t] = here if same else found[j, t]
+                n_found[t] += np.int32(1) if same else np.int32(0)
+        for t in range(n_queries):
+            twice[t] |= np.int32(1) if n_found[t] > 1 else np.int32(0)
+
+
+def _find(ranking: IntArray, known: IntArray, n_judged: int, t: int, found: Int32Array, twice: Int32Array) -> None:
+    """Looks for the judged documents of one query of a tile, going through the ranking for each; see `_match_tiles`."""
+    for j in range(known.shape[0]):
+        found[j, t] = _NOWHERE
+    for j in range(n_judged):
+        wanted = known[j, t]
+        seen = np.int32(0)  # how often, and the sum of the positions, as one number
+        for i in range(ranking.size):
+            seen = np.int32(seen + (np.int32(_ONCE + i) if ranking[i] == wanted else np.int32(0)))
+        # without branches, which could not be predicted
+        twice[t] |= np.int32(1) if seen >= 2 * _ONCE else np.int32(0)
+        found[j, t] = np.int32((seen - _ONCE) * _NUMBERS + j) if seen > 0 else _NOWHERE
 
 
 def _mark_repeats(ids: IntArray, lengths: Int32Array, n_queries: int, twice: Int32Array) -> None:
