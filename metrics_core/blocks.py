@@ -98,6 +98,10 @@ class Source(Protocol):
     def releases_gil(self) -> bool:
         """Whether several threads match faster than one."""
 
+    @property
+    def block_cells(self) -> int:
+        """How many padded cells a block may have: see `cut_blocks`."""
+
     def match(self, rows: IntArray) -> RankedBlock | ScoredBlock:
         """The judgements of the queries at `rows`, matched to their retrieved documents; called from any thread."""
 
@@ -122,7 +126,7 @@ class GradeBlock:
 
 
 def cut_blocks(n_retrieved: IntArray, n_judged: IntArray, block_cells: int = BLOCK_CELLS) -> list[IntArray]:
-    """Positions of the queries of each block: every query in one block, similar lengths together.
+    """Positions of the queries of each block, ascending: every query in one block, similar lengths together.
 
     Args:
         n_retrieved: (n_queries,) documents in each ranking.
@@ -132,26 +136,23 @@ def cut_blocks(n_retrieved: IntArray, n_judged: IntArray, block_cells: int = BLO
     n_queries = n_retrieved.size
     if n_queries == 0:
         return []
-    widest = int(n_retrieved.max() + n_judged.max())
-    groups, widths = [np.arange(n_queries)], [widest]
-    if n_queries * widest > block_cells:
-        classes = _length_class(n_retrieved), _length_class(n_judged)
-        if any(each.min() < each.max() for each in classes):
-            order = np.lexsort(classes[::-1])
-            changes = np.diff(classes[0][order]) | np.diff(classes[1][order])
-            groups = np.split(order, np.flatnonzero(changes) + 1)
-            widths = [int(n_retrieved[group].max() + n_judged[group].max()) for group in groups]
+    lengths = n_retrieved, n_judged
+    longest = sum(int(each.max()) for each in lengths)
+    if n_queries * longest <= block_cells or all(each.max() <= _GROWTH * each.min() for each in lengths):
+        step = max(1, block_cells // max(longest, 1))
+        return [np.arange(first, min(first + step, n_queries)) for first in range(0, n_queries, step)]
+    classes = [_length_class(each) for each in lengths]
+    order = np.lexsort(classes[::-1])
+    changes = np.diff(classes[0][order]) | np.diff(classes[1][order])
     blocks: list[IntArray] = []
-    for group, width in zip(groups, widths, strict=True):
-        step = max(1, block_cells // max(width, 1))
-        blocks.extend(group[start : start + step] for start in range(0, group.size, step))
+    for group in np.split(order, np.flatnonzero(changes) + 1):
+        step = max(1, block_cells // max(sum(int(each[group].max()) for each in lengths), 1))
+        blocks.extend(group[first : first + step] for first in range(0, group.size, step))
     return blocks
 
 
 def _length_class(lengths: IntArray) -> IntArray:
     """Classes within which lengths differ by at most _GROWTH."""
-    if lengths.min() == lengths.max():
-        return np.zeros_like(lengths)
     classes: IntArray = np.ceil(np.log(np.maximum(lengths, 1)) / np.log(_GROWTH)).astype(np.int64)
     classes[lengths == 0] = -1
     return classes

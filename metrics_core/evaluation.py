@@ -105,7 +105,7 @@ def pack(
 
 
 def _for_each_block(work: Callable[[IntArray], R], source: Source, n_threads: int) -> list[R]:
-    blocks = cut_blocks(source.n_retrieved, source.n_judged)
+    blocks = cut_blocks(source.n_retrieved, source.n_judged, source.block_cells)
     if n_threads == 1 or len(blocks) < 2 or not source.releases_gil:
         return [work(rows) for rows in blocks]
     with ThreadPoolExecutor(n_threads) as executor:

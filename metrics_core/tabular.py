@@ -112,7 +112,7 @@ class RowScorer:
             query_ids = ColumnIds(batch.column(self.roles["query_id"]), first)
         source = row_source(batch, self.roles, self.policies, query_ids, unjudged_repeats=self.unjudged_repeats)
         values = empty_values(batch.num_rows, len(self.metrics))
-        for rows in cut_blocks(source.n_retrieved, source.n_judged):
+        for rows in cut_blocks(source.n_retrieved, source.n_judged, source.block_cells):
             score_block(join(source, rows, self.policies), self.metrics, self.policies, query_ids, values)
         return query_ids, values
 

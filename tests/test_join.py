@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from metrics_core.blocks import REPEAT, ScoredBlock
+from metrics_core.blocks import BLOCK_CELLS, REPEAT, ScoredBlock
 from metrics_core.errors import InputError
 from metrics_core.join import join
 from metrics_core.keys import encode_keys
@@ -24,6 +24,7 @@ class Rankings:
     """A source of (document, score, grade) rows; documents come in this order, and are matched already."""
 
     releases_gil = True
+    block_cells = BLOCK_CELLS
 
     def __init__(self, rankings, judged=()):
         self.rankings = rankings

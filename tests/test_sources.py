@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
-import metrics_core.evaluation
 from metrics_core import (
     Document,
     IdArrays,
@@ -28,8 +27,9 @@ from metrics_core import (
     read_qrels,
     read_run,
 )
-from metrics_core.blocks import cut_blocks
 from metrics_core.metrics import registered_metrics
+from metrics_core.sources.mappings import MappingSource
+from metrics_core.sources.trec import TrecSource
 from tests import reference, strategies
 
 CATALOGUE = [
@@ -473,7 +473,8 @@ class TestInvariants:
         expected = evaluate(*pair, CATALOGUE, n_threads=1)
         prepared = Qrels.from_dict(pair[0]), Run.from_dict(pair[1])
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(metrics_core.evaluation, "cut_blocks", partial(cut_blocks, block_cells=block_cells))
+            for source in (MappingSource, TrecSource):
+                patch.setattr(source, "block_cells", block_cells)
             assert_same(evaluate(*pair, CATALOGUE, n_threads=n_threads), expected)
             assert_same(evaluate(*prepared, CATALOGUE, n_threads=n_threads), expected)
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metrics_core.blocks import FloatArray, Int32Array, IntArray, KeyTable, RankedBlock, ScoredBlock
+from metrics_core.blocks import BLOCK_CELLS, FloatArray, Int32Array, IntArray, KeyTable, RankedBlock, ScoredBlock
 from metrics_core.errors import InputError
 from metrics_core.policies import Policies
 from metrics_core.sources.ids import DuplicateJudgementError, IdLists, MatchedIds, match_ids
@@ -140,6 +140,11 @@ class ArraySource:
     def n_retrieved(self) -> IntArray:
         """(n_queries,) documents in each ranking."""
         return self.retrieved.lists.lengths
+
+    @property
+    def block_cells(self) -> int:
+        """Twice as many without scores, where no array has a cell for each retrieved document."""
+        return BLOCK_CELLS if self.retrieved.scores is not None else 2 * BLOCK_CELLS
 
     def match(self, rows: IntArray) -> RankedBlock | ScoredBlock:
         """The judgements of the queries at `rows`, matched to their retrieved documents."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from metrics_core.blocks import NO_RANK, BoolArray, FloatArray, IntArray, RankedBlock, pad
+from metrics_core.blocks import BLOCK_CELLS, NO_RANK, BoolArray, FloatArray, IntArray, RankedBlock, pad
 from metrics_core.documents import DocumentLike, comparison_value, comparison_values
 from metrics_core.errors import InputError, MetricsError
 from metrics_core.numbers import finite_floats
@@ -49,6 +49,7 @@ class DocumentSource:
     """
 
     releases_gil = False
+    block_cells = BLOCK_CELLS
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from metrics_core.blocks import FloatArray, IntArray, KeyTable, RankedBlock, ScoredBlock, pad
+from metrics_core.blocks import BLOCK_CELLS, FloatArray, IntArray, KeyTable, RankedBlock, ScoredBlock, pad
 from metrics_core.compile import compiled
 from metrics_core.kernels.bytes import match_rows
 from metrics_core.kernels.join import NARROW
@@ -43,6 +43,7 @@ class KeyedSource:
     """
 
     releases_gil = True
+    block_cells = BLOCK_CELLS
 
     def __init__(self, query_ids: Sequence[Any], judged: KeyedDocuments, retrieved: KeyedDocuments) -> None:
         self.query_ids = query_ids
