@@ -347,6 +347,23 @@ class TestMatchIds:
             assert_matched(queries, keep, has_null=False, dtype=dtype)
         assert_matched(queries, "max", has_null=True, dtype=dtype)
 
+    @pytest.mark.parametrize("dtype", [np.int32, np.int64])
+    @pytest.mark.parametrize("n_judged", [0, 1, 12, 13])
+    @pytest.mark.parametrize("n_retrieved", [0, 3, 24, 25])
+    def test_several_tiles_with_repeats_in_some(self, n_retrieved, n_judged, dtype):
+        rng = np.random.default_rng(n_retrieved + n_judged)
+        queries = []
+        for q in range(600):
+            pool = rng.permutation(2 * (n_retrieved + n_judged) + 1)
+            judged = pool[:n_judged].tolist()
+            retrieved = rng.permutation(pool)[: rng.integers(n_retrieved + 1)].tolist()
+            if q % 7 == 0:
+                retrieved = [*retrieved, *retrieved, *judged[:1], *judged[:1], *judged[:1]][:n_retrieved]
+            if q % 11 == 0:
+                judged[-1:] = judged[:1]
+            queries.append((judged, rng.integers(0, 4, n_judged).astype(float).tolist(), retrieved))
+        assert_matched(queries, dtype=dtype)
+
     def test_a_short_query_after_a_long_one_finds_nothing_of_it(self):
         ids = list(range(600))
         assert_matched([(ids[:3], [1.0] * 3, ids), (ids[:3], [1.0] * 3, [7, 8]), ([9], [1.0], [])])

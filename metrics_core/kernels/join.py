@@ -71,13 +71,15 @@ def match_ids(
     n_left, width = rows.size, 0
     for q in range(rows.size):
         width = max(width, retrieved_lengths[rows[q]])
-    for i in range(grades.shape[0]):
+    narrow = not has_null and width <= _NARROW_RANKINGS and judged.shape[0] <= _NARROW_JUDGEMENTS
+    n_filled = judged.shape[0] if narrow else 0  # rows that are written for every query
+    for i in range(n_filled, grades.shape[0]):
         for q in range(rows.size):
             grades[i, q], ranks[i, q] = np.nan, _NO_RANK
-    for j in range(judged.shape[0]):
+    for j in range(n_filled, judged.shape[0]):
         for q in range(rows.size):
             judged[j, q] = np.nan
-    if not has_null and width <= _NARROW_RANKINGS and judged.shape[0] <= _NARROW_JUDGEMENTS:
+    if narrow:
         n_left = _match_narrow(
             rows,
             judged_ids,
