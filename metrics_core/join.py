@@ -85,7 +85,8 @@ def _by_score(source: Source, matched: ScoredBlock, ideal: FloatArray, policies:
             if policies.ties == "error":
                 raise _tie_error(source, rows, scores, ordered)
             ranked = np.ascontiguousarray(_rank(matched, grades, scores, policies).T)
-            ranks = np.repeat(np.arange(1, len(ranked) + 1, dtype=np.int32), rows.size).reshape(ranked.shape)
+            ranks = np.repeat(np.arange(1, len(ranked) + 1, dtype=np.int32)[:, None], rows.size, axis=1)
+            ranks[ranks > n_retrieved] = NO_RANK
             return GradeBlock(rows, ranked, ranks, n_retrieved, ideal, ends)
     ranked, ranks = judged_ranks(_rank(matched, grades, scores, policies), matched.judged.shape[1])
     return GradeBlock(rows, ranked, ranks, n_retrieved, ideal)
@@ -154,14 +155,18 @@ def _repeats(
     for q, position in places:
         first = int(repeat_of[q, position])
         so_far = best.get((q, first), first)
-        if policies.ties == "expected" and scores[q, position] == scores[q, so_far]:
-            raise InputError(
-                f"{_retrieved(source, matched.rows[q], position)} twice with one score, for which "
-                "ties='expected' has no exact value; remove the repeat"
-            )
         if scores[q, position] > scores[q, so_far]:
             best[q, first] = position
             repeats[q, position], repeats[q, so_far] = False, True
+    if policies.ties == "expected":
+        for q, position in places:
+            first = int(repeat_of[q, position])
+            counted = best.get((q, first), first)
+            if position != counted and scores[q, position] == scores[q, counted]:
+                raise InputError(
+                    f"{_retrieved(source, matched.rows[q], position)} twice with one score, for which "
+                    "ties='expected' has no exact value; remove the repeat"
+                )
     return repeats
 
 

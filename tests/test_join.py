@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from metrics_core.blocks import REPEAT, ScoredBlock
+from metrics_core.blocks import NO_RANK, REPEAT, ScoredBlock
 from metrics_core.errors import InputError
 from metrics_core.join import join
 from metrics_core.keys import encode_keys
@@ -201,8 +201,9 @@ class TestTieEnds:
             assert block.tie_ends is None
         else:
             assert block.tie_ends is not None
-            for row, ends in zip(block.tie_ends.T, expected, strict=True):
+            for row, ranks, ends in zip(block.tie_ends.T, block.ranks.T, expected, strict=True):
                 assert row[: len(ends)].tolist() == ends
+                assert ranks.tolist() == [*range(1, len(ends) + 1), *[NO_RANK] * (ranks.size - len(ends))]
 
     @given(st.lists(ROWS, min_size=1, max_size=3))
     def test_error_raises_if_and_only_if_different_documents_tie(self, rankings):
