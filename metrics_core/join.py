@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metrics_core.blocks import (
+    LARGEST_GRADE,
     NO_RANK,
     REPEAT,
     BoolArray,
@@ -23,8 +24,6 @@ from metrics_core.kernels.bytes import order_groups_descending
 from metrics_core.policies import Policies
 from metrics_core.ranks import judged_ranks, ranked_block
 
-_LARGEST_GRADE = 1e300
-
 _order_by_score = compiled(kernels.order_by_score)
 _order_groups_descending = compiled(order_groups_descending)
 _place_ties = compiled(kernels.place_ties)
@@ -40,9 +39,9 @@ def join(source: Source, rows: IntArray, policies: Policies) -> GradeBlock:
     """
     matched = source.match(rows)
     ideal = _ideal(matched.judged)
-    if len(ideal) and np.fmax.reduce(ideal[0], initial=0) > _LARGEST_GRADE:
+    if len(ideal) and np.fmax.reduce(ideal[0], initial=0) > LARGEST_GRADE:
         query = source.query_ids[rows[np.nanargmax(ideal[0])]]
-        raise InputError(f"a grade of query {query!r} is above {_LARGEST_GRADE:g}: its sums would overflow")
+        raise InputError(f"a grade of query {query!r} is above {LARGEST_GRADE:g}: its sums would overflow")
     if isinstance(matched, ScoredBlock):
         if policies.order == "score":
             return _by_score(source, matched, ideal, policies)
