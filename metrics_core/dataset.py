@@ -143,7 +143,7 @@ def evaluate_dataset(
         FileFormatError: a file that cannot be read as what it is.
         MetricsError: what `evaluate_table` refuses, the same query id in two places included; names file, row and
             column. Parts of another computation in `out`.
-        WorkerError: a worker died, and no other did its work; finished parts remain.
+        WorkerError: a worker died, and no other did its work; finished parts remain in `out`.
         ImportError: pyarrow, or Ray, is not installed.
         OSError: a file that cannot be read or written; parts that were written remain.
     """

@@ -28,4 +28,4 @@ class ModelError(MetricsError):
 
 
 class WorkerError(MetricsError):
-    """A worker that died, and took work with it that nobody else did; what others finished remains."""
+    """A worker that died, and took work with it that nobody else did; parts in `out` that others finished remain."""

@@ -66,8 +66,8 @@ def _result(future: Future[_R]) -> _R:
     except Exception as error:
         if isinstance(error, BrokenExecutor) or type(error).__name__ in _LOST:
             raise WorkerError(
-                f"a worker died ({type(error).__name__}: {error}); finished parts are kept, and the same call with "
-                "new workers goes on from there"
+                f"a worker died ({type(error).__name__}: {error}); with out=, finished parts are kept, and the same "
+                "call with new workers goes on from there"
             ) from error
         cause = getattr(error, "cause", None)  # Ray hands on errors with the worker's traceback as their message
         if isinstance(cause, Exception):

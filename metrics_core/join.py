@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metrics_core.blocks import (
+    LARGEST_GRADE,
     NO_RANK,
     REPEAT,
     BoolArray,
@@ -23,8 +24,6 @@ from metrics_core.kernels.bytes import order_groups_descending
 from metrics_core.policies import Policies
 from metrics_core.ranks import judged_ranks, ranked_block
 
-_LARGEST_GRADE = 1e300
-
 _order_by_score = compiled(kernels.order_by_score)
 _order_groups_descending = compiled(order_groups_descending)
 _place_ties = compiled(kernels.place_ties)
@@ -40,9 +39,9 @@ def join(source: Source, rows: IntArray, policies: Policies) -> GradeBlock:
     """
     matched = source.match(rows)
     ideal = _ideal(matched.judged)
-    if len(ideal) and np.fmax.reduce(ideal[0], initial=0) > _LARGEST_GRADE:
+    if len(ideal) and np.fmax.reduce(ideal[0], initial=0) > LARGEST_GRADE:
         query = source.query_ids[rows[np.nanargmax(ideal[0])]]
-        raise InputError(f"a grade of query {query!r} is above {_LARGEST_GRADE:g}: its sums would overflow")
+        raise InputError(f"a grade of query {query!r} is above {LARGEST_GRADE:g}: its sums would overflow")
     if isinstance(matched, ScoredBlock):
         if policies.order == "score":
             return _by_score(source, matched, ideal, policies)
@@ -85,7 +84,8 @@ def _by_score(source: Source, matched: ScoredBlock, ideal: FloatArray, policies:
             if policies.ties == "error":
                 raise _tie_error(source, rows, scores, ordered)
             ranked = np.ascontiguousarray(_rank(matched, grades, scores, policies).T)
-            ranks = np.repeat(np.arange(1, len(ranked) + 1, dtype=np.int32), rows.size).reshape(ranked.shape)
+            ranks = np.repeat(np.arange(1, len(ranked) + 1, dtype=np.int32)[:, None], rows.size, axis=1)
+            ranks[ranks > n_retrieved] = NO_RANK
             return GradeBlock(rows, ranked, ranks, n_retrieved, ideal, ends)
     ranked, ranks = judged_ranks(_rank(matched, grades, scores, policies), matched.judged.shape[1])
     return GradeBlock(rows, ranked, ranks, n_retrieved, ideal)
@@ -154,14 +154,18 @@ def _repeats(
     for q, position in places:
         first = int(repeat_of[q, position])
         so_far = best.get((q, first), first)
-        if policies.ties == "expected" and scores[q, position] == scores[q, so_far]:
-            raise InputError(
-                f"{_retrieved(source, matched.rows[q], position)} twice with one score, for which "
-                "ties='expected' has no exact value; remove the repeat"
-            )
         if scores[q, position] > scores[q, so_far]:
             best[q, first] = position
             repeats[q, position], repeats[q, so_far] = False, True
+    if policies.ties == "expected":
+        for q, position in places:
+            first = int(repeat_of[q, position])
+            counted = best.get((q, first), first)
+            if position != counted and scores[q, position] == scores[q, counted]:
+                raise InputError(
+                    f"{_retrieved(source, matched.rows[q], position)} twice with one score, for which "
+                    "ties='expected' has no exact value; remove the repeat"
+                )
     return repeats
 
 

@@ -10,15 +10,23 @@ from fnmatch import translate
 from pathlib import Path, PurePosixPath
 from typing import Any, Self, TypeAlias
 
+from metrics_core.errors import InputError
+
 AnyPath: TypeAlias = "Path | RemotePath"
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 def path_on(given: str | os.PathLike[str], filesystem: Any = None) -> AnyPath:
-    """A path on a file system of pyarrow or fsspec, or on the local one; a URI says itself where it is."""
+    """A path on a file system of pyarrow or fsspec, or on the local one; a URI says itself where it is.
+
+    Raises:
+        InputError: no path.
+    """
     if isinstance(given, RemotePath):
         return given
+    if not isinstance(given, (str, os.PathLike)):
+        raise InputError(f"a path must be a string or a Path, got {given!r:.80}")
     text = os.fspath(given)
     if _URI.match(text):
         from pyarrow import fs

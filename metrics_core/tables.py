@@ -51,8 +51,10 @@ def table_files(paths: Paths, filesystem: Any = None) -> list[AnyPath]:
         filesystem: of pyarrow or fsspec, where the paths are that are no URIs.
 
     Raises:
-        InputError: a path that means no file, or a file whose suffix is none of a table's.
+        InputError: no path, one that means no file, or a file whose suffix is none of a table's.
     """
+    if isinstance(paths, bytes) or not isinstance(paths, (str, os.PathLike, Iterable)):
+        raise InputError(f"paths must be a path or several, got {paths!r:.80}")
     found: dict[AnyPath, None] = {}
     for given in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
         path = path_on(given, filesystem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from enum import Enum
+from functools import partial
 from math import inf, log2, nan
 from pathlib import Path
 
@@ -23,7 +24,9 @@ from metrics_core import (
     Qrels,
     Run,
     evaluate,
+    pack,
     parse,
+    parse_all,
     read_qrels,
 )
 from metrics_core.cli import main
@@ -148,6 +151,14 @@ def test_text_that_spells_a_grade_is_no_grade():
 def test_what_is_no_metric(metrics):
     with pytest.raises(MetricNameError, match="metrics must be names or Metric objects"):
         evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, metrics)
+
+
+def test_no_metric_at_all():
+    batch = pack(np.array([[1]]), np.array([[1]]))
+    for call in (batch.evaluate, partial(evaluate, {"q": {"a": 1}}, {"q": {"a": 1.0}}), parse_all):
+        for metrics in ([], (), iter([])):
+            with pytest.raises(MetricNameError, match=r"^metrics must not be empty$"):
+                call(metrics)
 
 
 def test_parameters_given_twice_or_beyond_a_float():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from metrics_core.blocks import BLOCK_CELLS, REPEAT, ScoredBlock
+from metrics_core.blocks import BLOCK_CELLS, NO_RANK, REPEAT, ScoredBlock
 from metrics_core.errors import InputError
 from metrics_core.join import join
 from metrics_core.keys import encode_keys
@@ -202,8 +202,9 @@ class TestTieEnds:
             assert block.tie_ends is None
         else:
             assert block.tie_ends is not None
-            for row, ends in zip(block.tie_ends.T, expected, strict=True):
+            for row, ranks, ends in zip(block.tie_ends.T, block.ranks.T, expected, strict=True):
                 assert row[: len(ends)].tolist() == ends
+                assert ranks.tolist() == [*range(1, len(ends) + 1), *[NO_RANK] * (ranks.size - len(ends))]
 
     @given(st.lists(ROWS, min_size=1, max_size=3))
     def test_error_raises_if_and_only_if_different_documents_tie(self, rankings):
@@ -347,6 +348,23 @@ class TestMatchIds:
         for keep in ("max", "last"):
             assert_matched(queries, keep, has_null=False, dtype=dtype)
         assert_matched(queries, "max", has_null=True, dtype=dtype)
+
+    @pytest.mark.parametrize("dtype", [np.int32, np.int64])
+    @pytest.mark.parametrize("n_judged", [0, 1, 12, 13])
+    @pytest.mark.parametrize("n_retrieved", [0, 3, 24, 25])
+    def test_several_tiles_with_repeats_in_some(self, n_retrieved, n_judged, dtype):
+        rng = np.random.default_rng(n_retrieved + n_judged)
+        queries = []
+        for q in range(600):
+            pool = rng.permutation(2 * (n_retrieved + n_judged) + 1)
+            judged = pool[:n_judged].tolist()
+            retrieved = rng.permutation(pool)[: rng.integers(n_retrieved + 1)].tolist()
+            if q % 7 == 0:
+                retrieved = [*retrieved, *retrieved, *judged[:1], *judged[:1], *judged[:1]][:n_retrieved]
+            if q % 11 == 0:
+                judged[-1:] = judged[:1]
+            queries.append((judged, rng.integers(0, 4, n_judged).astype(float).tolist(), retrieved))
+        assert_matched(queries, dtype=dtype)
 
     def test_a_short_query_after_a_long_one_finds_nothing_of_it(self):
         ids = list(range(600))

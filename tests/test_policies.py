@@ -242,6 +242,12 @@ class TestTies:
         with pytest.raises(InputError, match=r"^query 0 retrieves document 1 twice with one score, for which ties="):
             score(IdArrays([[1]]), run, "RR", ties="expected", duplicates=duplicates)
 
+    @pytest.mark.parametrize("scores", [[1.0, 1.0, 2.0, 2.0], [1.0, 2.0, 1.0, 2.0], [2.0, 1.0, 1.0, 2.0]])
+    def test_expected_takes_repeats_that_tie_below_the_place_that_counts(self, scores):
+        run = IdArrays([[1, 1, 1, 2]], scores=[scores])
+        values = score(IdArrays([[1]]), run, "RR", ties="expected", duplicates="first_keep_rank")
+        assert values == [(1 + 1 / 2) / 2]
+
     @pytest.mark.parametrize("name", ["Bpref", "infAP", "ERR(max_rel=4)", "IPrec@0.1", "IPrec11", "Compat", "GMAP"])
     def test_expected_is_refused_by_name(self, name):
         message = rf"^{re.escape(name)} has no exact value for ties='expected'; choose another policy for ties$"

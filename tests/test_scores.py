@@ -70,9 +70,6 @@ class TestAttributes:
             f"  nDCG@10    {scores.mean()['nDCG@10']:.4f}  (mean, 2 of 3 scored)",
         ]
 
-    def test_repr_without_metrics(self):
-        assert repr(evaluate(QRELS, RUN, [])).startswith("Scores of 3 queries")
-
 
 class TestAggregates:
     def test_of_each_metric_s_own_kind(self, scores):

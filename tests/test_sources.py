@@ -634,12 +634,20 @@ class TestIds:
         judged = IdArrays([[7, 9], [7, 7]], grades=[[1, np.nan], [1, np.inf]], lengths=[1, 1])
         run = IdArrays([[9, 7, 7], [9, 9, 7]], scores=[[1, 2, np.nan], [2, np.nan, np.inf]], lengths=[2, 1])
         assert evaluate(judged, run, ["RR", "NumRet", "NumRel"]).values.tolist() == [[1, 2, 1], [0, 1, 1]]
+        run = IdArrays(np.array([[9, 7, 2**64 - 1], [9, 2**63, 2**63]], np.uint64), lengths=[2, 1])
+        assert evaluate(judged, run, ["RR", "NumRet", "NumRel"]).values.tolist() == [[1 / 2, 2, 1], [0, 1, 1]]
 
     def test_unsigned_and_narrow_integers(self):
         for dtype in (np.uint8, np.int16, np.uint32, np.uint64):
             assert evaluate(np.array([[3]], dtype), np.array([[4, 3]], dtype), "RR")["RR"][0] == 1 / 2
         with pytest.raises(InputError, match=r"^ids must fit in 64-bit signed integers, got 9223372036854775808$"):
             IdArrays(np.array([[2**63]], np.uint64))
+
+    def test_numbers_beyond_float64_are_not_finite(self):
+        if np.finfo(np.longdouble).max <= np.finfo(np.float64).max:
+            pytest.skip("long double is float64 here")
+        with pytest.raises(InputError, match=r"^grades of row 1 must be finite, got inf$"):
+            IdArrays([[1], [2]], grades=np.array([["1"], ["1e400"]], np.longdouble))
 
     def test_metrics_that_share_a_batch_do_not_disturb_each_other(self):
         qrels, run = large(4, 12, 40, tied=True)

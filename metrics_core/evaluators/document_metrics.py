@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from metrics_core.documents import comparison_value
-from metrics_core.errors import MetricNameError, PolicyError
+from metrics_core.errors import PolicyError
 from metrics_core.evaluation import evaluate
 from metrics_core.evaluators.document_metric import paired_questions
 from metrics_core.evaluators.serialisation import Evaluator
@@ -42,8 +42,6 @@ class DocumentMetricsEvaluator(Evaluator):
     ) -> None:
         comparison_value(document_comparison_field)  # refuses an unknown one
         self._parsed = parse_all(metrics)
-        if not self._parsed:
-            raise MetricNameError("metrics must not be empty")
         self.metrics = [str(metric) for metric in self._parsed]
         if isinstance(policies, Mapping):
             policies = _policies(policies)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metrics_core.blocks import REPEAT, FloatArray
+from metrics_core.blocks import LARGEST_GRADE, REPEAT, FloatArray
 from metrics_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def graded(grades: FloatArray, rel: float, values: Mapping[str, Any]) -> FloatAr
         gains = np.where(grades >= rel, gains, 0.0)
     if values["dcg"] == "exp-log2":
         gains = _exponential(gains)
+        if (gains > LARGEST_GRADE).any():
+            raise InputError(f"2^grade is too large for a grade of {np.nanmax(grades):g}; use linear gains")
     return gains
 
 
@@ -65,11 +67,8 @@ def known(grades: FloatArray, rel: float, values: Mapping[str, Any]) -> FloatArr
 def _exponential(grades: FloatArray) -> FloatArray:
     positive = grades > 0
     gains = np.zeros(grades.shape)
-    try:
-        with np.errstate(over="raise"):
-            gains[positive] = np.exp2(grades[positive]) - 1
-    except FloatingPointError:
-        raise InputError(f"2^grade is too large for a grade of {np.nanmax(grades):g}; use linear gains") from None
+    with np.errstate(over="ignore"):
+        gains[positive] = np.exp2(grades[positive]) - 1
     return gains
 
 

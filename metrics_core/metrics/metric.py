@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from inspect import CO_VARARGS
 from math import isinf, nan
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -29,6 +30,7 @@ Reads: TypeAlias = Literal["relevance", "grades", "everything"]
 After: TypeAlias = Literal["none", "optional cutoff", "cutoff", "recall"]
 
 NO_CUTOFF = 10**18
+_ARGUMENTS = ("grades", "ranks", "n_retrieved", "ideal", "rel", "cutoff", "params", "out")  # of a kernel
 _LOWEST = float(np.finfo(np.float64).min)
 
 
@@ -77,6 +79,7 @@ class Metric:
 
     Raises:
         MetricNameError: a name, parameter or cutoff that means nothing.
+        MetricsError: a kernel that takes other arguments.
     """
 
     name: str
@@ -106,6 +109,13 @@ class Metric:
             if getattr(self, name) not in get_args(choices):
                 listed = ", ".join(map(repr, get_args(choices)))
                 raise MetricNameError(f"{name} of {self.name} must be one of {listed}, got {getattr(self, name)!r}")
+        for kernel, more in ((self.kernel, ()), (self.expected, ("tie_ends",))):
+            arguments = (*_ARGUMENTS, *more)
+            if isinstance(kernel, FunctionType) and not _takes(kernel, len(arguments)):
+                raise MetricsError(
+                    f"the kernel {kernel.__name__!r} of {self.name} must take {len(arguments)} arguments: "
+                    f"{', '.join(arguments)}"
+                )
         if not self.title:
             object.__setattr__(self, "title", self.name)
 
@@ -308,6 +318,12 @@ class Metric:
         if close := get_close_matches(name, names, n=1):
             return f"did you mean {close[0]!r}?"
         return f"{self.name} takes {', '.join(names)}" if names else f"{self.name} takes no parameters"
+
+
+def _takes(function: FunctionType, n: int) -> bool:
+    """Whether a function can be called with `n` arguments."""
+    code, n_optional = function.__code__, len(function.__defaults__ or ())
+    return bool(code.co_flags & CO_VARARGS) or code.co_argcount - n_optional <= n <= code.co_argcount
 
 
 def _positive_integer(cutoff: Any, text: str) -> int:

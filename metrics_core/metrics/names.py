@@ -98,12 +98,15 @@ def parse_all(names: str | Metric | Iterable[str | Metric]) -> list[Metric]:
     """The metrics of all names, each once, in order of first mention; `P_5,10` is two.
 
     Raises:
-        MetricNameError: as by `parse`.
+        MetricNameError: as by `parse`; or no name.
     """
     several = [names] if isinstance(names, (str, Metric)) else names
     if not isinstance(several, Iterable):
         raise MetricNameError(f"metrics must be names or Metric objects, got {names!r}")
-    return list(dict.fromkeys(metric for name in several for metric in _parse(name)))
+    parsed = list(dict.fromkeys(metric for name in several for metric in _parse(name)))
+    if not parsed:
+        raise MetricNameError("metrics must not be empty")
+    return parsed
 
 
 def metric_names() -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from math import inf, nan
 from numbers import Real
 from typing import Any, TypeAlias
 
+from metrics_core.blocks import LARGEST_GRADE
+
 Value: TypeAlias = float | bool | str | tuple[tuple[float, float], ...] | None
 Check: TypeAlias = Callable[[Any], Value]
 
@@ -73,9 +75,12 @@ def gain_table(value: Any) -> tuple[tuple[float, float], ...]:
     number = Number()
     try:
         pairs = value.items() if isinstance(value, Mapping) else value
-        return tuple(sorted({number(grade): number(gain) for grade, gain in pairs}.items()))
+        gains = {number(grade): number(gain) for grade, gain in pairs}
     except (TypeError, ValueError):
         raise ValueError("must map grades to gains, as in {1: 0.5, 2: 1}") from None
+    if max(gains.values(), default=0) > LARGEST_GRADE:
+        raise ValueError(f"must map grades to gains of at most {LARGEST_GRADE:g}, whose sums do not overflow")
+    return tuple(sorted(gains.items()))
 
 
 @dataclass(frozen=True)

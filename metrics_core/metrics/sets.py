@@ -105,7 +105,7 @@ SetF = Metric(
     source="van Rijsbergen, Information Retrieval, 1979; trec_eval set_F (as x)",
     parameters=(
         REL,
-        Parameter("beta", 1.0, "how much more recall counts than precision", Number(above=0)),
+        Parameter("beta", 1.0, "how much more recall counts than precision", Number(above=0, below=1e150)),
         Parameter("x", None, "trec_eval's parameter, beta^2", Number(above=0)),
     ),
     exclusive=("beta", "x"),

@@ -10,7 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metrics_core.blocks import BLOCK_CELLS, FloatArray, Int32Array, IntArray, KeyTable, RankedBlock, ScoredBlock
+from metrics_core.blocks import (
+    BLOCK_CELLS,
+    BoolArray,
+    FloatArray,
+    Int32Array,
+    IntArray,
+    KeyTable,
+    RankedBlock,
+    ScoredBlock,
+)
 from metrics_core.errors import InputError
 from metrics_core.policies import Policies
 from metrics_core.sources.ids import DuplicateJudgementError, IdLists, MatchedIds, match_ids
@@ -45,17 +54,18 @@ class IdArrays:
         array = _array("ids", ids)
         if array.dtype.kind not in "iu" and array.size:
             raise InputError(f"ids must be integers, got an array of {array.dtype}")
-        if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.size and array.max() > np.iinfo("int64").max:
-            raise InputError(f"ids must fit in 64-bit signed integers, got {array.max()}")
         if array.ndim != (2 if offsets is None else 1):
             raise InputError(
                 f"ids must be (n_queries, width), or (n,) with offsets; got {array.ndim} dimensions "
                 f"{'without' if offsets is None else 'with'} offsets"
             )
         starts, counts = _padded(array, lengths) if offsets is None else _flat(array, offsets, lengths)
+        given = array
         if array.dtype != np.int32:  # which is matched as it is
             array = array.astype(np.int64, copy=False)
         self.lists = IdLists(np.ascontiguousarray(array).reshape(-1), starts, counts)
+        if given.dtype.kind == "u" and (wrapped := _counted(self.lists.ids < 0, self.lists)).size:
+            raise InputError(f"ids must fit in 64-bit signed integers, got {given.reshape(-1)[wrapped[0]]}")
         self.grades = None if grades is None else _values("grades", grades, array, self.lists)
         self.scores = None if scores is None else _values("scores", scores, array, self.lists)
 
@@ -111,13 +121,21 @@ def _values(name: str, values: ArrayLike, ids: NDArray[Any], lists: IdLists) -> 
         raise InputError(f"{name} must be numbers, got an array of {array.dtype}")
     if array.shape != ids.shape:
         raise InputError(f"{name} must have the shape of ids, {ids.shape}, got {array.shape}")
-    flat = np.ascontiguousarray(array, np.float64).reshape(-1)
-    places = np.flatnonzero(~np.isfinite(flat))
-    rows = np.searchsorted(lists.starts, places, side="right") - 1
-    wrong = np.flatnonzero(places < lists.starts[rows] + lists.lengths[rows])  # padding may hold anything
+    with np.errstate(over="ignore"):  # beyond float64 is not finite, either
+        flat = np.ascontiguousarray(array, np.float64).reshape(-1)
+    wrong = _counted(~np.isfinite(flat), lists)
     if wrong.size:
-        raise InputError(f"{name} of row {rows[wrong[0]]} must be finite, got {flat[places[wrong[0]]]}")
+        row = np.searchsorted(lists.starts, wrong[0], side="right") - 1
+        raise InputError(f"{name} of row {row} must be finite, got {flat[wrong[0]]}")
     return flat
+
+
+def _counted(found: BoolArray, lists: IdLists) -> IntArray:
+    """The places of what was found within the lists: padding may hold anything."""
+    places = np.flatnonzero(found)
+    rows = np.searchsorted(lists.starts, places, side="right") - 1
+    counted: IntArray = places[places < lists.starts[rows] + lists.lengths[rows]]
+    return counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,30 @@ def test_definitions_refused(fields, message):
         replace(FirstHit, **fields)
 
 
+def before_ranks(grades, n_retrieved, ideal, rel, cutoff, params, out):
+    """What kernels took once."""
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"kernel": before_ranks},
+            "the kernel 'before_ranks' of FirstHit must take 8 arguments: grades, ranks, n_retrieved, ideal, .*, out$",
+        ),
+        ({"expected": first_hit}, "the kernel 'first_hit' of FirstHit must take 9 arguments: .*, out, tie_ends"),
+    ],
+)
+def test_kernels_of_other_arguments_are_refused(fields, message):
+    with pytest.raises(MetricsError, match=message):
+        replace(FirstHit, **fields)
+
+
+@pytest.mark.parametrize("kernel", [lambda *arguments: None, lambda a, b, c, d, e, f, g, h, i=0: None])
+def test_kernels_that_can_take_the_arguments(kernel, block):
+    assert Metric(name="Zero", kernel=kernel, compiled=False).score(block, TREC_EVAL).tolist() == [0, 0]
+
+
 def test_kernel_that_numba_cannot_compile(block):
     metric = Metric(name="Dicts", kernel=not_for_numba)
     with pytest.raises(

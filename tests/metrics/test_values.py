@@ -220,6 +220,13 @@ def test_exponential_gain_that_overflows_is_refused(block_of):
         parse("nDCG(dcg='exp-log2')").score(block, TREC_EVAL)
 
 
+def test_exponential_gain_whose_sums_would_overflow_is_refused(block_of):
+    block = block_of({"q": dict.fromkeys("abcd", 1023)}, {"q": "abcd"})
+    with pytest.raises(InputError, match=r"2\^grade is too large for a grade of 1023; use linear gains"):
+        parse("nDCG(dcg='exp-log2')").score(block, TREC_EVAL)
+    assert parse("ERR(max_rel=1023)").score(block, TREC_EVAL)[0] == pytest.approx(1)
+
+
 def test_no_score_is_nan_for_finite_grades(block_of):
     block = block_of({"q": {"a": 1e300, "b": -1e300}}, {"q": "ba"})
     assert not isnan(parse("nDCG").score(block, TREC_EVAL)[0])
