@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from operator import attrgetter
 from typing import Any, Protocol
@@ -111,11 +111,11 @@ def comparison_value(field: str) -> Callable[[DocumentLike], Any]:
     return meta_value
 
 
-def comparison_values(field: str) -> Callable[[Iterable[DocumentLike]], list[Any]]:
-    """The same for several documents at once, in half the time a document."""
+def comparison_values(field: str) -> Callable[[Iterable[Iterable[DocumentLike]]], Iterator[list[Any]]]:
+    """The same for lists of documents, one after the other, in half the time a document."""
     if field == "content":
-        return lambda documents: [document.content for document in documents]
+        return lambda lists: ([document.content for document in documents] for documents in lists)
     if field == "id":
-        return lambda documents: [document.id for document in documents]
+        return lambda lists: ([document.id for document in documents] for documents in lists)
     value_of = comparison_value(field)
-    return lambda documents: [value_of(document) for document in documents]
+    return lambda lists: ([value_of(document) for document in documents] for documents in lists)

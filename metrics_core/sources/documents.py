@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from metrics_core.blocks import BLOCK_CELLS, NO_RANK, BoolArray, FloatArray, IntArray, RankedBlock, pad
+from metrics_core.blocks import BLOCK_CELLS, NO_RANK, FloatArray, IntArray, RankedBlock, pad
 from metrics_core.documents import DocumentLike, comparison_value, comparison_values
 from metrics_core.errors import InputError, MetricsError
 from metrics_core.numbers import finite_floats
@@ -107,68 +107,33 @@ class DocumentSource:
             raise
 
     def _match_by_comparing(self, rows: IntArray, n_judged: IntArray, n_retrieved: IntArray) -> RankedBlock | None:
-        """None if a ground-truth value is of a type whose `==` may say something else than its hash."""
+        """None if a ground-truth value is null, comes twice, or is of a type whose `==` may say else than its hash."""
         # A question's documents are visited once and together: what this loop costs is the memory they lie in.
-        value_of, values_of, nulls, plain = self.value, self.values, self._nulls, _PLAIN
-        n = rows.size
-        left_out: list[int] = []  # ground-truth documents that do not count, by their place among those of all rows
-        found: list[int] = []  # those of the others that were retrieved
-        queries: list[int] = []  # for which question, by its place in rows
+        found: list[int] = []  # ground-truth documents that were retrieved, by their place among those of all rows
         positions: list[int] = []  # and where
         place = 0
-        places_of_rows = rows.tolist()
-        ground_truth = [self.ground_truth[row] for row in places_of_rows]
-        rankings = [self.retrieved[row] for row in places_of_rows]
-        for q, (truth, documents) in enumerate(zip(ground_truth, rankings, strict=True)):
-            retrieved = values_of(documents)
-            known = [*nulls]
-            for document in truth:
-                value = value_of(document)
-                if type(value) not in plain:
+        truths = self.values([self.ground_truth[row] for row in rows.tolist()])
+        rankings = self.values([self.retrieved[row] for row in rows.tolist()])
+        for truth, ranking in zip(truths, rankings, strict=True):
+            known = [*self._nulls]
+            for value in truth:
+                if type(value) not in _PLAIN or value in known:
                     return None
-                if value in known:
-                    left_out.append(place)
-                else:
-                    known.append(value)
-                    if value in retrieved:
-                        found.append(place)
-                        queries.append(q)
-                        positions.append(retrieved.index(value))
+                known.append(value)
+                if value in ranking:
+                    found.append(place)
+                    positions.append(ranking.index(value))
                 place += 1
         grades = self.grades(rows)
-        counts = np.ones(grades.size, np.bool_)
-        counts[left_out] = False
-        if left_out:
-            self._keep_one_judgement(rows, grades, counts)
-        order = np.lexsort((positions, queries))
-        columns = np.array(queries, np.int64)[order]
-        n_found = np.bincount(columns, minlength=n)
-        cells = np.arange(order.size) - np.repeat(np.cumsum(n_found) - n_found, n_found), columns
-        ranked = np.full((int(n_found.max(initial=0)), n), np.nan)
+        queries = np.repeat(np.arange(rows.size), n_judged)[found]
+        order = np.argsort(queries * (n_retrieved.max(initial=0) + 1) + positions, kind="stable")  # nearly in order
+        n_found = np.bincount(queries, minlength=rows.size)
+        cells = np.arange(order.size) - np.repeat(np.cumsum(n_found) - n_found, n_found), queries
+        ranked = np.full((int(n_found.max(initial=0)), rows.size), np.nan)
         ranks = np.full(ranked.shape, NO_RANK, np.int32)
         ranked[cells] = grades[np.array(found, np.int64)[order]]
         ranks[cells] = np.array(positions, np.int32)[order] + 1
-        n_distinct = n_judged - np.bincount(np.repeat(np.arange(n), n_judged)[left_out], minlength=n)
-        judged = pad(grades[counts], n_distinct, np.nan)
-        return RankedBlock(rows, ranked, ranks, n_retrieved, judged, has_repeats=False)
-
-    def _keep_one_judgement(self, rows: IntArray, grades: FloatArray, counts: BoolArray) -> None:
-        """Gives the first of several judgements of a document the grade that counts."""
-        place = 0
-        for row in rows.tolist():
-            known: list[Any] = []
-            first: list[int] = []
-            for value in self.values(self.ground_truth[row]):
-                if value in known:
-                    if self.policies.duplicate_judgements == "error":
-                        raise self._judged_twice(rows, place)
-                    kept = first[known.index(value)]
-                    if self.policies.duplicate_judgements == "last" or grades[place] > grades[kept]:
-                        grades[kept] = grades[place]
-                elif counts[place]:  # no null
-                    known.append(value)
-                    first.append(place)
-                place += 1
+        return RankedBlock(rows, ranked, ranks, n_retrieved, pad(grades, n_judged, np.nan), has_repeats=False)
 
     def _judged_twice(self, rows: IntArray, place: int) -> InputError:
         row = int(np.repeat(rows, self.n_judged[rows])[place])
@@ -211,7 +176,7 @@ class DocumentSource:
         return RankedBlock(rows, matched.grades, matched.ranks, n_retrieved, matched.judged, has_repeats)
 
     def _flat_values(self, lists: DocumentLists, chunk: list[int]) -> list[Any]:
-        return list(chain.from_iterable([self.values(lists[row]) for row in chunk]))
+        return list(chain.from_iterable(self.values(lists[row] for row in chunk)))
 
     def describe(self, row: int, position: int) -> str:
         """The comparison value of one retrieved document."""
