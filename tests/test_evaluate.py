@@ -53,7 +53,6 @@ class TestCall:
             (["RR", "mrr", "recip_rank"], ("RR",)),
             ("P_1,2", ("P@1", "P@2")),
             (iter(["AP", "RR"]), ("AP", "RR")),
-            ([], ()),
         ],
     )
     def test_metrics(self, metrics, names):
