@@ -145,28 +145,27 @@ def _repeats(
     source: Source, matched: ScoredBlock, repeat_of: Int32Array, scores: FloatArray, policies: Policies
 ) -> BoolArray:
     """(n_queries, width) the places of documents that stand at a better one as well."""
-    repeats: BoolArray = repeat_of >= 0
-    places = np.argwhere(repeats).tolist()
+    several: BoolArray = repeat_of >= 0
+    queries, positions = np.nonzero(several)
     if policies.duplicates == "error":
-        q, position = places[0]
-        raise _repeat_error(source, matched.rows[q], position)
-    best: dict[tuple[int, int], int] = {}
-    for q, position in places:
-        first = int(repeat_of[q, position])
-        so_far = best.get((q, first), first)
-        if scores[q, position] > scores[q, so_far]:
-            best[q, first] = position
-            repeats[q, position], repeats[q, so_far] = False, True
+        raise _repeat_error(source, matched.rows[queries[0]], positions[0])
+    several[queries, repeat_of[queries, positions]] = True  # all places of documents that have several
+    queries, positions = np.nonzero(several)
+    firsts = repeat_of[queries, positions]
+    firsts = np.where(firsts < 0, positions, firsts)
+    order = np.lexsort((-scores[queries, positions], firsts, queries))  # document by document, the best place first
+    queries, positions, firsts = queries[order], positions[order], firsts[order]
+    repeated = np.append(False, (queries[1:] == queries[:-1]) & (firsts[1:] == firsts[:-1]))
     if policies.ties == "expected":
-        for q, position in places:
-            first = int(repeat_of[q, position])
-            counted = best.get((q, first), first)
-            if position != counted and scores[q, position] == scores[q, counted]:
-                raise InputError(
-                    f"{_retrieved(source, matched.rows[q], position)} twice with one score, for which "
-                    "ties='expected' has no exact value; remove the repeat"
-                )
-    return repeats
+        ranked = scores[queries, positions]
+        tied = np.flatnonzero(repeated[1:] & ~repeated[:-1] & (ranked[1:] == ranked[:-1])) + 1
+        if tied.size:
+            raise InputError(
+                f"{_retrieved(source, matched.rows[queries[tied[0]]], positions[tied[0]])} twice with one score, for "
+                "which ties='expected' has no exact value; remove the repeat"
+            )
+    several[queries, positions] = repeated
+    return several
 
 
 def _repeat_error(source: Source, row: int, position: int) -> InputError:

@@ -85,6 +85,19 @@ class TestRowsEqualTheSameInPython:
         expected = evaluate(*documents, METRICS, document_comparison_field="meta.id")
         assert_same(evaluate_table(table_of(rows, pa.int64()), METRICS), expected)
 
+    @pytest.mark.parametrize(("item_type", "judged", "rr"), [("uint64", 2**64 - 5, 1 / 2), ("int64", 3, 1 / 3)])
+    def test_integers_beyond_64_bits_with_a_sign(self, item_type, judged, rr):
+        ground_truth = pa.array([[judged]], pa.list_(pa.type_for_alias(item_type)))
+        retrieved = pa.array([[1, 2**64 - 5, 3]], pa.list_(pa.uint64()))
+        table = pa.table({"ground_truth": ground_truth, "retrieved": retrieved})
+        assert evaluate_table(table, "RR").values.tolist() == [[rr]]
+
+    def test_a_null_among_the_values_of_a_dictionary(self):
+        ids = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array([2**53 + 1, None], pa.int64()))
+        lists = [pa.ListArray.from_arrays([0, 2], each) for each in (ids, ids[::-1])]
+        scores = evaluate_table(pa.table(lists, ["ground_truth", "retrieved"]), ["RR", "NumRel"])
+        assert scores.values.tolist() == [[1 / 2, 1]]
+
     @pytest.mark.parametrize("item_type", [pa.string(), pa.int64()], ids=str)
     @given(data=st.data())
     def test_with_scores(self, item_type, data):

@@ -59,8 +59,8 @@ def match_ids(
         has_null: the id -1 matches nothing, not even itself.
         keep: KEEP_ERROR, KEEP_MAX or KEEP_LAST.
         find_unjudged: repeats of documents that are not judged count, too.
-        grades: (room, q) on return of the judged documents and repeats, in rank order, NaN after the last.
-        ranks: (room, q) on return theirs, from 1; NO_RANK after the last.
+        grades: (room, q) on return those of the judged documents and repeats, in rank order, NaN after the last.
+        ranks: (room, q) on return theirs, from 1, NO_RANK after the last.
         judged: (n_judged, q) on return the judgements that count, NaN after the last.
         repeat_of: (q, width) -1 on entry, the position of the first equal document on return; may have no cells.
         refused: (2,) -1 on entry; under KEEP_ERROR the place in `rows` and the position of a second judgement.

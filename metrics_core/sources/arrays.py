@@ -29,8 +29,8 @@ class IdArrays:
     """The documents of many queries as integer ids: the judged documents of each, or its ranking.
 
     Args:
-        ids: (n_queries, width) padded rows, or (n,) with offsets; any integers that fit in 64 bits. Ids need to agree
-            only within a query.
+        ids: (n_queries, width) padded rows, or (n,) with offsets; any integers that fit in 64 bits with a sign. Ids
+            need to agree only within a query.
         grades: as ids; for judgements, None: every document has grade 1.
         scores: as ids; for rankings, None: the ids are in rank order.
         lengths: (n_queries,) how many ids of each padded row count; None: all.

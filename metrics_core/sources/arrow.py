@@ -155,11 +155,12 @@ def row_source(
     retrieved, offsets = flat("retrieved")
     grades = numbers("relevance", "ground_truth", judged_offsets) if "relevance" in roles else np.ones(len(judged))
     scores = numbers("scores", "retrieved", offsets) if "scores" in roles else None
-    if _is_integer(judged.type) and not judged.null_count and not retrieved.null_count:
+    judged_ids, ids = _integers(judged), _integers(retrieved)
+    if judged_ids is not None and ids is not None:
         return ArraySource(
             query_ids,
-            IdArrays(_integers(judged), grades=grades, offsets=judged_offsets),
-            IdArrays(_integers(retrieved), scores=scores, offsets=offsets),
+            IdArrays(judged_ids, grades=grades, offsets=judged_offsets),
+            IdArrays(ids, scores=scores, offsets=offsets),
             policies,
             unjudged_repeats,
         )
@@ -362,12 +363,15 @@ def _at(keys: KeyTable, places: IntArray) -> KeyTable:
 
 
 def _integers(values: pa.Array) -> Any:
+    """Ids as `IdArrays` takes them; None where they are no integers, or one is null or beyond 64 bits with a sign."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
+    if not _is_integer(values.type) or values.null_count:
+        return None
     numbers = values.to_numpy(zero_copy_only=False)
-    return numbers if numbers.dtype.kind in "iu" else numbers.astype(np.int64)
+    return None if numbers.dtype == np.uint64 and numbers.max(initial=0) > np.iinfo(np.int64).max else numbers
 
 
 def _floats(values: pa.Array, describe: Callable[[int], str]) -> FloatArray:
