@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # Readers of folders of parquet (pyarrow, Spark) take no notice of names that begin so.
 _MANIFEST, _SUMMARY = "_manifest.json", "_summary.json"
 _TEMPORARY = ".tmp"
+_OTHER_FILES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".gz")  # suffixes that mean a file, which parts are not
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +134,11 @@ def output_of(
         files: that are read, none of which may be replaced.
 
     Raises:
-        InputError: a folder with the suffix of a file, or one of the files.
+        InputError: a file that is no .parquet, a folder with that suffix, or one of the files.
     """
     path = path_on(out, filesystem)
+    if path.suffix.lower() in _OTHER_FILES and not path.is_dir():
+        raise InputError(f"out is {path}; name a .parquet file, or a folder without the suffix of a file")
     if path.suffix.lower() != ".parquet":
         return None, path
     if path.is_dir():

@@ -232,6 +232,8 @@ def check_columns(schema: pa.Schema, columns: Mapping[str, ColumnKind], source: 
     for name, kind in columns.items():
         if name not in schema.names:
             raise FileFormatError(f"{source}: there is no column {name!r}; it has {', '.join(map(repr, schema.names))}")
+        if schema.names.count(name) > 1:
+            raise FileFormatError(f"{source}: there are {schema.names.count(name)} columns {name!r}; one is needed")
         found = schema.field(name).type
         if contents(found) not in CONTENTS[kind]:
             raise FileFormatError(f"{source}, column {name!r}: {' or '.join(CONTENTS[kind])} expected, got {found}")
@@ -282,29 +284,31 @@ def _read_parquet(
         yield from parquet.iter_batches(batch_rows, list(numbers), list(columns), use_threads)
 
 
-def _csv_reader(path: AnyPath, columns: Iterable[str]) -> Any:
+def _csv_reader(path: AnyPath, columns: Iterable[str] = ()) -> Any:
+    """Reads some columns as text: what the first block seems to hold need not be true of the rest; or all, guessed."""
     arrow = _arrow()
     text = dict.fromkeys(columns, arrow.string())
     return arrow.csv.open_csv(
         path if isinstance(path, Path) else path.open("rb"),
         parse_options=arrow.csv.ParseOptions(newlines_in_values=True),
-        convert_options=arrow.csv.ConvertOptions(column_types=text, strings_can_be_null=False),
+        convert_options=arrow.csv.ConvertOptions(
+            column_types=text, include_columns=list(text), strings_can_be_null=False
+        ),
     )
 
 
 def _csv_schema(path: AnyPath) -> pa.Schema:
     arrow = _arrow()
-    with _csv_reader(path, ()) as reader:
-        return arrow.schema(dict.fromkeys(reader.schema.names, arrow.string()))
+    with _csv_reader(path) as reader:
+        return arrow.schema([(name, arrow.string()) for name in reader.schema.names])
 
 
 def _read_csv(
     path: AnyPath, columns: Mapping[str, ColumnKind], _batch_rows: int, _groups: tuple[int, ...] | None, _threads: bool
 ) -> Iterator[pa.RecordBatch]:
+    check_columns(_csv_schema(path), columns, path)
     with _csv_reader(path, columns) as reader:
-        check_columns(reader.schema, columns, path)
-        for batch in reader:
-            yield batch.select(list(columns))
+        yield from reader
 
 
 def _jsonl_rows(path: AnyPath) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -127,6 +127,13 @@ def test_bad_jsonl(tmp_path, content, message):
     assert str(caught.value).startswith(f"{path}, {message}")
 
 
+def test_other_columns_of_a_csv_may_hold_anything(tmp_path):
+    path = tmp_path / "a.csv"
+    rows = ["1,a,b\n"] * 400_000  # more than the block from which pyarrow tells what a column holds
+    path.write_text("".join(["number,gold,said\n", *rows, "x,a,b\n"]))
+    assert sum(rows.batch.num_rows for rows in read_rows(path, {"said": "text"}, 1 << 16)) == 400_001
+
+
 def test_bad_tables(tmp_path):
     path = tmp_path / "a.parquet"
     parquet.write_table(pa.table({"gold": ["a"], "says": ["b"]}), path)
@@ -148,6 +155,9 @@ def test_bad_tables(tmp_path):
         read(path)
     path.write_text("gold\na\n")
     with pytest.raises(FileFormatError, match=f"{path}: there is no column 'said'; it has 'gold'"):
+        read(path)
+    path.write_text("gold,said,said\na,b,c\n")
+    with pytest.raises(FileFormatError, match=f"{path}: there are 2 columns 'said'; one is needed"):
         read(path)
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "absent.jsonl")

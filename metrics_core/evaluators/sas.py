@@ -19,8 +19,8 @@ class SASEvaluator(Evaluator):
     """Semantic answer similarity: how close the predicted answer is to the gold answer, or to the closest of several.
 
     A bi-encoder gives the cosine of the two embeddings, in [-1, 1]; a cross-encoder what it makes of the pair, in
-    [0, 1]. A cross-encoder's score is always a sigmoid, or the probability of a label: it does not depend on the other
-    pairs, as that of Haystack's evaluator does.
+    [0, 1]. A cross-encoder's score is a sigmoid, unless the model brings another activation than none, or the
+    probability of a label: it does not depend on the other pairs, as that of Haystack's evaluator does.
 
     The arguments are those of `metrics_core.similarity.Settings`, which documents them.
 

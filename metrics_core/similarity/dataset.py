@@ -93,6 +93,10 @@ def sas_dataset(
     chosen = Settings(model, **settings)
     if isinstance(part_rows, bool) or not isinstance(part_rows, int) or part_rows < 1:
         raise InputError(f"part_rows must be a positive integer, got {part_rows!r}")
+    if isinstance(n_kept, bool) or not isinstance(n_kept, int) or n_kept < 0:
+        raise InputError(f"n_kept must be an integer from 0, got {n_kept!r}")
+    if ground_truth_column == predicted_column:
+        raise InputError(f"ground_truth_column and predicted_column must differ, got {predicted_column!r} for both")
     columns: dict[str, ColumnKind] = {ground_truth_column: "texts", predicted_column: "text"}
     files = table_files(paths)
     target, parts = _open(out, chosen, list(columns), part_rows, files)

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
+from threading import RLock
 from typing import Any, Literal, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,8 @@ Item: TypeAlias = str | tuple[str, str]
 
 _CLASS_OF_KIND = {"bi": "SentenceTransformer", "cross": "CrossEncoder"}
 _COUNTED_AT_ONCE = 1024  # items
+_HEADS = ("ForSequenceClassification", "ForCausalLM")  # architectures that a CrossEncoder takes scores from
+_in_use: WeakKeyDictionary[Any, RLock] = WeakKeyDictionary()  # of each loaded model
 _CHARACTERS_A_TOKEN = 3  # of models whose tokenizer cannot be asked; only the cutting of batches depends on it
 
 
@@ -72,14 +76,27 @@ class Model:
             items: texts of a bi-encoder, pairs of a cross-encoder; computed at once, or in chunks by the pool.
             prompt: put before each; None: the model's own.
             pool: of sentence-transformers' worker processes.
+
+        Raises:
+            ModelError: the model gives something else.
         """
+        found = self._read(items, prompt, pool)
+        width = found.shape[1] if self.kind == "bi" and found.ndim == 2 else 1
+        if tuple(found.shape) != (len(items), width):
+            raise ModelError(
+                f"the model gives an array of shape {tuple(found.shape)} for {len(items)} "
+                f"{'texts' if self.kind == 'bi' else 'pairs of texts'}; a row for each is needed"
+            )
+        return found
+
+    def _read(self, items: list[Item], prompt: str | None, pool: Any) -> Any:
         import torch
 
         common = {"prompt": prompt, "batch_size": len(items), "show_progress_bar": False, "pool": pool}
         with torch.inference_mode():
             if self.kind == "bi":
                 embeddings = self.loaded.encode(items, convert_to_tensor=True, truncate_dim=self.truncate_dim, **common)
-                return torch.nn.functional.normalize(embeddings.float(), dim=1)
+                return torch.nn.functional.normalize(embeddings.float(), dim=-1)
             if self.label is not None:
                 scores = self.loaded.predict(
                     items, convert_to_tensor=True, activation_fn=torch.nn.Identity(), apply_softmax=True, **common
@@ -89,7 +106,11 @@ class Model:
                 own = self.loaded.activation_fn
                 activation = torch.nn.Sigmoid() if own is None or isinstance(own, torch.nn.Identity) else own
                 scores = self.loaded.predict(items, convert_to_tensor=True, activation_fn=activation, **common)
-            return scores.float().reshape(-1, 1)
+            return scores.float().reshape(len(scores), -1)
+
+    def alone(self) -> RLock:
+        """Held while the model is used: its tokenizer cuts texts or does not, whichever thread said so last."""
+        return _in_use.setdefault(self.loaded, RLock())
 
     @contextmanager
     def workers(self) -> Iterator[Any]:
@@ -143,6 +164,8 @@ def load(settings: Settings) -> Model:
             "semantic answer similarity needs sentence-transformers: pip install 'metrics-core[sas]'"
         ) from error
     classes = {kind: getattr(sentence_transformers, name) for kind, name in _CLASS_OF_KIND.items()}
+    for device in settings.devices:
+        _check_device(device)
     if isinstance(settings.model, str):
         loaded = _load_by_name(settings.model, settings, classes)
     elif isinstance(settings.model, tuple(classes.values())):
@@ -153,11 +176,10 @@ def load(settings: Settings) -> Model:
             f"got a {type(settings.model).__name__}"
         )
     kind: Literal["bi", "cross"] = "cross" if isinstance(loaded, classes["cross"]) else "bi"
-    several = isinstance(settings.device, list) and len(settings.device) > 1
     model = Model(
         loaded=loaded,
         kind=kind,
-        devices=tuple(settings.device) if several else (str(loaded.device),),
+        devices=settings.devices if len(settings.devices) > 1 else (str(loaded.device),),
         truncate_dim=settings.truncate_dim,
         label=_label(loaded, settings) if kind == "cross" else None,
     )
@@ -172,11 +194,14 @@ def _load_by_name(name: str, settings: Settings, classes: Mapping[str, Any]) -> 
     token = settings.token.resolve_value() if hasattr(settings.token, "resolve_value") else settings.token
     hub = {"token": token, "revision": settings.revision, "local_files_only": settings.local_files_only}
     dtype = getattr(torch, settings.dtype)
-    device = settings.device
-    if isinstance(device, list):
-        device = device[0] if len(device) == 1 else "cpu"
+    # Of several, each worker takes the model to its own.
+    device = "cpu" if len(settings.devices) > 1 else next(iter(settings.devices), None)
     with _clear_errors(name, settings, token):
-        kind = settings.kind if settings.kind != "auto" else _kind_of(name, hub)
+        kind = settings.kind
+        if kind == "auto":
+            kind = _kind_of(name, hub)
+        elif kind == "cross":
+            _check_head(name, hub)
         loaded = classes[kind](
             name,
             device=device,
@@ -197,7 +222,21 @@ def _check_path(name: str) -> None:
         raise ModelError(f"model {name!r}: there is no such folder")
 
 
-def _kind_of(name: str, hub: Mapping[str, Any]) -> Literal["bi", "cross"]:
+def _check_device(name: str) -> None:
+    import torch
+
+    try:
+        device = torch.device(name)
+        found = torch.get_device_module(device).device_count()
+    except RuntimeError as error:
+        raise InputError(f"device={name!r} is none of torch's: {str(error).splitlines()[0]}") from error
+    if device.type != "cpu" and (device.index or 0) >= found:
+        raise InputError(
+            f"device={name!r}, but torch finds {found or 'no'} device{'s' * (found != 1)} of this type here"
+        )
+
+
+def _kind_of(name: str, hub: dict[str, Any]) -> Literal["bi", "cross"]:
     """What a model is, by what its files say; `modules.json` first, since static embeddings have no other file."""
     modules = _json_of(name, "modules.json", hub)
     model_type = (_json_of(name, "config_sentence_transformers.json", hub) or {}).get("model_type")
@@ -225,11 +264,30 @@ def _kind_of(name: str, hub: Mapping[str, Any]) -> Literal["bi", "cross"]:
     )
 
 
-def _json_of(name: str, file: str, hub: Mapping[str, Any]) -> Any:
-    from sentence_transformers.util import load_file_path
+def _check_head(name: str, hub: dict[str, Any]) -> None:
+    """Refuses a model that cannot score pairs: sentence-transformers would give it a head of random weights."""
+    architectures = (_json_of(name, "config.json", hub) or {}).get("architectures") or ()
+    if not architectures or any(each.endswith(_HEADS) for each in architectures):
+        return
+    if (_json_of(name, "config_sentence_transformers.json", hub) or {}).get("model_type") != _CLASS_OF_KIND["cross"]:
+        raise InputError(f"kind='cross', but model {name!r} is a {architectures[0]}, which has no head to score pairs")
 
-    path = load_file_path(name, file, **hub)
-    return None if path is None else json.loads(Path(path).read_text("utf-8"))
+
+def _json_of(name: str, file: str, hub: dict[str, Any]) -> Any:
+    """What a file of the model says; None: it has none. A hub that cannot be reached is not asked again."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, HFValidationError, LocalEntryNotFoundError
+
+    path = Path(name, file)
+    if not Path(name).is_dir():
+        try:
+            path = Path(hf_hub_download(name, file, **hub))
+        except LocalEntryNotFoundError:
+            hub["local_files_only"] = True
+            return None
+        except (EntryNotFoundError, HFValidationError):
+            return None
+    return json.loads(path.read_text("utf-8")) if path.exists() else None
 
 
 @contextmanager
@@ -275,8 +333,8 @@ def _check(model: Model, settings: Settings) -> None:
         raise InputError(
             f"dtype={settings.dtype!r}, but the model given is loaded in {model.dtype}; give dtype={model.dtype!r}"
         )
-    if isinstance(settings.device, str) and settings.model is model.loaded and not _same_device(model, settings.device):
-        raise InputError(f"device={settings.device!r}, but the model given is on {model.devices[0]}; move it first")
+    if len(settings.devices) == 1 and settings.model is model.loaded and not _same_device(model, settings.devices[0]):
+        raise InputError(f"device={settings.devices[0]!r}, but the model given is on {model.devices[0]}; move it first")
     if model.kind == "cross":
         if settings.truncate_dim is not None:
             raise InputError("truncate_dim is for bi-encoders; a cross-encoder has no embeddings")
@@ -294,4 +352,4 @@ def _same_device(model: Model, device: str) -> bool:
     import torch
 
     asked, found = torch.device(device), model.loaded.device
-    return bool(asked.type == found.type and asked.index in (None, found.index))
+    return bool(asked.type == found.type and asked.index in (None, found.index or 0))

@@ -68,7 +68,7 @@ class Reader:
         if self._pool is not None:
             yield
             return
-        with self.model.workers() as pool:
+        with self.model.alone(), self.model.workers() as pool:
             self._pool = pool
             try:
                 yield

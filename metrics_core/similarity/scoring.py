@@ -51,7 +51,7 @@ def answer_similarity(
     Raises:
         InputError: answers that do not pair up or are no text; settings that do not fit; texts that are too long, if
             they are refused.
-        ModelError: a model that cannot be had, or that gives NaN.
+        ModelError: a model that cannot be had, or that gives NaN or infinity.
         ImportError: sentence-transformers is not installed.
 
     Source: Risch et al., Semantic Answer Similarity for Evaluating Question Answering Models, MRQA 2021.
@@ -107,7 +107,7 @@ class SimilarityScorer:
                 "the model read only the first %d tokens of %d %s: what comes after them changes no score",
                 self.model.max_tokens,
                 n_truncated,
-                "texts" if self.model.kind == "bi" else "pairs of texts",
+                ("text" if self.model.kind == "bi" else "pair") + "s" * (n_truncated > 1),
             )
 
     def _scored(self, pairs: AnswerPairs, progress: Progress) -> Similarity:
@@ -119,12 +119,13 @@ class SimilarityScorer:
             np.fromiter((numbers.setdefault(side[pair], len(numbers)) for pair in to_score), np.int64, to_score.size)
             for side in sides
         ]
-        plan = self._reader.plan(list(numbers))
-        if plan.truncated and self.settings.on_truncation == "raise":
-            self._refuse(plan.truncated[0], pairs, sides)
-        progress.begin_chunk(pairs.n_questions, int(plan.n_tokens.sum()))
+        with self.model.alone():
+            plan = self._reader.plan(list(numbers))
+            if plan.truncated and self.settings.on_truncation == "raise":
+                self._refuse(plan.truncated[0], pairs, sides)
+            progress.begin_chunk(pairs.n_questions, int(plan.n_tokens.sum()))
+            rows = self._reader.read(plan, progress) if numbers else None
         if numbers:
-            rows = self._reader.read(plan, progress)
             found = paired_cosines(rows, *indices) if self.model.kind == "bi" else _scores(rows, *indices)
             self._check(found, to_score, pairs)
             scores[to_score] = found
@@ -171,11 +172,13 @@ class SimilarityScorer:
                 )
 
     def _check(self, found: FloatArray, to_score: NDArray[np.int64], pairs: AnswerPairs) -> None:
-        if np.isnan(found).any():
-            pair = int(to_score[np.isnan(found).argmax()])
+        wrong = ~np.isfinite(found)
+        if wrong.any():
+            pair = int(to_score[wrong.argmax()])
+            what = "NaN" if np.isnan(found[wrong][0]) else "infinity"
             advice = "" if self.model.dtype == "float32" else "; dtype='float32' may help"
             raise ModelError(
-                f"the model gives NaN in {pairs.question(pair)}, for {pairs.golds[pair]!r:.80} and "
+                f"the model gives {what} in {pairs.question(pair)}, for {pairs.golds[pair]!r:.80} and "
                 f"{pairs.predictions[pair]!r:.80}{advice}"
             )
 

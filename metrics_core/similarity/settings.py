@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from metrics_core.errors import InputError
@@ -103,7 +105,7 @@ class Settings:
     def __post_init__(self) -> None:
         if isinstance(self.model, os.PathLike):
             object.__setattr__(self, "model", os.fspath(self.model))
-        if not self.model:
+        if self.model is None or self.model == "":
             raise InputError("model must be a folder, a name or a loaded model, got nothing")
         object.__setattr__(self, "device", _device(self.device))
         if isinstance(self.token, Mapping):
@@ -123,6 +125,11 @@ class Settings:
             object.__setattr__(self, "prompt", tuple(self.prompt))
         if not (self.prompt is None or isinstance(self.prompt, str) or _is_pair_of_texts(self.prompt)):
             raise InputError(f"prompt must be a string, or two for the two sides, got {self.prompt!r}")
+        for prompt in filter(None, self.prompts):
+            if not _is_encodable(prompt):
+                raise InputError(f"prompt has half a surrogate pair, which no tokenizer takes: {prompt!a}")
+        if isinstance(self.label, bool) or not isinstance(self.label, str | int | None):
+            raise InputError(f"label must be a name or a position, got {self.label!r}")
         if self.fast_fp32 and self.dtype != "float32":
             raise InputError(f"fast_fp32 is for dtype='float32', got dtype={self.dtype!r}")
         if self.fast_fp32 and isinstance(self.device, list):
@@ -132,6 +139,13 @@ class Settings:
     def prompts(self) -> tuple[str | None, str | None]:
         """The prompts of the ground truth and of the predictions; None: the model's own."""
         return self.prompt if isinstance(self.prompt, tuple) else (self.prompt, self.prompt)
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices that were named, one or several; empty: what torch finds."""
+        if self.device is None:
+            return ()
+        return (self.device,) if isinstance(self.device, str) else tuple(self.device)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values by argument; a token that was given as text is left out."""
@@ -159,7 +173,7 @@ class Settings:
         self.require_named_model()
         names = ("model", "revision", "kind", "dtype", "label", "prompt", "truncate_dim", "empty", "fast_fp32")
         values = self.to_dict()
-        return {name: values[name] for name in names}
+        return {name: values[name] for name in names} | {"model_files": _files_in(Path(self.model))}
 
 
 def _device(device: Any) -> Any:
@@ -169,9 +183,21 @@ def _device(device: Any) -> Any:
     if is_list(device):
         if not len(device):
             raise InputError("device must name a device, or several, got an empty list")
-        return [_device(each) for each in device]
+        names = list(map(_device, device))
+        if not all(isinstance(name, str) for name in names):
+            raise InputError(f"device must name each of several devices, got {device!r}")
+        return names
     name = str(device.to_torch_str() if hasattr(device, "to_torch_str") else device)
     return None if name == "auto" else name
+
+
+def _files_in(folder: Path) -> str | None:
+    """What tells the files of a folder from others under the same names; None: there is no such folder."""
+    if not folder.is_dir():
+        return None
+    files = sorted(each for each in folder.rglob("*") if each.is_file())
+    seen = [(str(each.relative_to(folder)), each.stat().st_size, each.stat().st_mtime_ns) for each in files]
+    return sha256(repr(seen).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def _secret(saved: Mapping[str, Any]) -> EnvVars:
@@ -179,7 +205,19 @@ def _secret(saved: Mapping[str, Any]) -> EnvVars:
         raise InputError(
             f"token must be a token or {{'type': 'env_var', 'env_vars': [...]}}, got type {saved.get('type')!r}"
         )
-    return EnvVars(tuple(saved["env_vars"]), saved.get("strict", True))
+    names: Any = saved.get("env_vars")
+    if not is_list(names) or not len(names) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"token needs the names of variables in a list, 'env_vars', got {names!r}")
+    return EnvVars(tuple(names), saved.get("strict", True))
+
+
+def _is_encodable(text: str) -> bool:
+    """Whether UTF-8 can hold a text, and so a tokenizer take it: it has no half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_pair_of_texts(value: object) -> bool:

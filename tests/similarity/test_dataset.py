@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
+import shutil
 import sys
 from math import fsum
 
@@ -119,6 +123,44 @@ def test_a_finished_run_loads_no_model(score, tmp_path, monkeypatch):
     assert score(out=tmp_path / "scores") == first
 
 
+def test_another_model_in_the_same_folder_is_another_computation(score, tiny, tmp_path):
+    model = shutil.copytree(tiny.bi, tmp_path / "model")
+    first = score(model=model, out=tmp_path / "scores")
+    assert score(model=model, out=tmp_path / "scores") == first
+    (model / "model.safetensors").write_bytes((model / "model.safetensors").read_bytes() + b"\0")
+    with pytest.raises(InputError, match="parts of another computation: model_files was"):
+        score(model=model, out=tmp_path / "scores")
+
+
+def test_a_full_disk_keeps_what_was_written(score, tmp_path, monkeypatch):
+    whole = score(out=tmp_path / "whole")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    write_table, n_written = parquet.write_table, []
+
+    def full(table, file):
+        write_table(table, file)
+        n_written.append(1)
+        if len(n_written) == 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(parquet, "write_table", full)
+    with pytest.raises(OSError, match="No space left"):
+        score(out=tmp_path / "scores")
+    assert len(list((tmp_path / "scores").iterdir())) == 3  # two parts and the manifest
+    assert score(out=tmp_path / "scores").score == pytest.approx(whole.score, abs=1e-6)
+    assert len(n_written) == 3 + 5  # of seven
+
+
+def test_progress_is_told_in_pairs_and_tokens(score, tmp_path, capsys):
+    assert score(out=tmp_path / "scores", progress_bar=True).n_rows == N_ROWS
+    shown = capsys.readouterr().err
+    assert re.search(rf"{N_ROWS}pair \[.*pair/s, [\d,]+ tokens/s\]", shown)
+    assert score(out=tmp_path / "scores", progress_bar=True).n_rows == N_ROWS
+    assert f"{N_ROWS}pair [" in capsys.readouterr().err
+    score()
+    assert "pair" not in capsys.readouterr().err
+
+
 def test_a_cross_encoder(score, rows, tiny):
     golds, said = [row["gold"] for row in rows], [row["said"] for row in rows]
     result = score(model=tiny.cross)
@@ -161,6 +203,14 @@ def test_what_cannot_be(tmp_path, tiny, score):
     (tmp_path / "folder.parquet").mkdir()
     with pytest.raises(InputError, match="is a folder; name a file"):
         score(out=tmp_path / "folder.parquet")
+    for name in ("scores.csv", "scores.jsonl.gz"):
+        with pytest.raises(InputError, match=r"name a \.parquet file, or a folder without the suffix of a file"):
+            score(out=tmp_path / name)
+    for n_kept in (-1, True, 1.5):
+        with pytest.raises(InputError, match=f"n_kept must be an integer from 0, got {n_kept}"):
+            score(n_kept=n_kept)
+    with pytest.raises(InputError, match="must differ, got 'gold' for both"):
+        score(predicted_column="gold")
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(InputError, match="there is not a row in"):
         sas_dataset(tmp_path / "empty.jsonl", tiny.bi)
@@ -185,6 +235,14 @@ def test_the_command(files, tiny, tmp_path, score, expected, capsys):
     assert f"{expected.mean():.4f}" in capsys.readouterr().out
 
 
+def test_the_command_reads_csv(tiny, tmp_path, capsys):
+    path = tmp_path / "answers.csv"
+    path.write_text('ground_truth_answers,predicted_answers\nparis,"rome, of ""nine"""\nthe city,the city\n')
+    assert main(["sas", str(path), "--model", tiny.bi, "--json"]) == 0
+    expected = answer_similarity(["paris", "the city"], ['rome, of "nine"', "the city"], tiny.bi).scores
+    assert json.loads(capsys.readouterr().out)["score"] == pytest.approx(expected.mean(), abs=2e-6)
+
+
 def test_errors_of_the_command_are_one_line(files, tiny, capsys, monkeypatch):
     columns = ["--ground-truth-column", "gold", "--predicted-column", "said"]
 
@@ -198,6 +256,7 @@ def test_errors_of_the_command_are_one_line(files, tiny, capsys, monkeypatch):
 
     assert "absent.jsonl: there is no such file" in refused("absent.jsonl", "--model", tiny.bi)
     assert "no column 'ground_truth_answers'; it has 'gold', 'said'" in refused(files, "--model", tiny.bi)
+    assert "device='banana' is none of torch's" in refused(files, *columns, "--model", tiny.bi, "--device", "banana")
     assert "model './absent': there is no such folder" in refused(files, *columns, "--model", "./absent")
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     assert "pip install 'metrics-core[sas]'" in refused(files, *columns, "--model", tiny.bi)

@@ -72,6 +72,7 @@ def test_columns_of_arrays_and_frames(bi):
         polars.Series,
         pa.array,
         lambda side: pa.chunked_array([side[:1], side[1:]]),
+        lambda side: pa.array(side, pa.large_string()),
         lambda side: pa.array(side).dictionary_encode(),
         tuple,
     ):
@@ -111,6 +112,9 @@ def test_texts_that_are_too_long(bi, caplog):
     assert record.getMessage() == (
         f"the model read only the first {MAX_TOKENS} tokens of 2 texts: what comes after them changes no score"
     )
+    caplog.clear()
+    answer_similarity([LONG], ["paris"], bi)
+    assert "tokens of 1 text: " in caplog.text
     caplog.clear()
     assert answer_similarity(golds, predicted, bi, on_truncation="ignore").n_truncated == 2
     assert not caplog.records
@@ -159,6 +163,22 @@ def test_offline_without_the_model():
         answer_similarity(["a"], ["b"], "someone/absent-model", local_files_only=True)
 
 
+def test_a_hub_that_cannot_be_reached_is_asked_once(monkeypatch):
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    asked = []
+
+    def unreachable(_name, file, *, local_files_only, **_options):
+        asked.append((file, local_files_only))
+        raise LocalEntryNotFoundError("no connection")
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", unreachable)
+    with pytest.raises(ModelError, match="neither a folder here nor to be had"):
+        answer_similarity(["a"], ["b"], "someone/model")
+    assert asked[0] == ("modules.json", False)
+    assert {local for _, local in asked[1:]} == {True}
+
+
 def test_a_gated_model_without_token_names_the_variables(monkeypatch):
     import httpx
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
@@ -171,7 +191,7 @@ def test_a_gated_model_without_token_names_the_variables(monkeypatch):
             seen.append(token)
             raise kind("no access", response=refused)
 
-        monkeypatch.setattr("sentence_transformers.util.load_file_path", refuse)
+        monkeypatch.setattr("huggingface_hub.hf_hub_download", refuse)
 
     for name in ("HF_API_TOKEN", "HF_TOKEN"):
         monkeypatch.delenv(name, raising=False)
@@ -193,7 +213,32 @@ def test_a_cross_encoder_that_does_not_say_so(tiny):
     assert answer_similarity(["paris"], ["rome"], tiny.unnamed, kind="cross").scores.tolist() == named.scores.tolist()
 
 
-def test_settings_that_do_not_fit_a_loaded_model(bi):
+def test_a_model_without_a_head_is_no_cross_encoder(tiny):
+    """It would be given a head of random weights."""
+    with pytest.raises(
+        InputError, match=r"kind='cross', but model .* is a BertModel, which has no head to score pairs"
+    ):
+        answer_similarity(["paris"], ["rome"], tiny.bi, kind="cross")
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        ("banana", "device='banana' is none of torch's: Expected one of"),
+        ("cpu:x", "device='cpu:x' is none of torch's: Invalid device string"),
+        ("meta", "device='meta' is none of torch's: "),
+        ("cuda:99", "device='cuda:99', but torch finds"),
+        (["cpu", "cuda:99"], "device='cuda:99', but torch finds"),
+    ],
+)
+def test_a_device_that_is_not_there(device, message, tiny, bi):
+    for model in (tiny.bi, bi):
+        with pytest.raises(InputError, match=re.escape(message)):
+            answer_similarity(["paris"], ["rome"], model, device=device)
+
+
+def test_settings_that_do_not_fit_a_loaded_model(bi, monkeypatch):
+    monkeypatch.setattr("metrics_core.similarity.models._check_device", lambda _name: None)  # as if there were a GPU
     for settings, message in (
         ({"kind": "cross"}, "kind='cross', but the model given is a SentenceTransformer"),
         ({"dtype": "bfloat16"}, "dtype='bfloat16', but the model given is loaded in float32; give dtype='float32'"),
@@ -202,6 +247,7 @@ def test_settings_that_do_not_fit_a_loaded_model(bi):
         with pytest.raises(InputError) as caught:
             answer_similarity(["a"], ["b"], bi, **settings)
         assert str(caught.value) == message
+    assert answer_similarity(["a"], ["b"], bi, device="cpu:0").device == "cpu"
     with pytest.raises(InputError, match="a SentenceTransformer or a CrossEncoder, got a dict"):
         answer_similarity(["a"], ["b"], {"model": 1})
 
@@ -219,6 +265,15 @@ def test_settings_that_do_not_fit_a_loaded_model(bi):
         ({"truncate_dim": True}, "truncate_dim must be a positive integer, got True"),
         ({"prompt": ("a", "b", "c")}, "prompt must be a string, or two for the two sides, got ('a', 'b', 'c')"),
         ({"device": []}, "device must name a device, or several, got an empty list"),
+        ({"device": ["auto", "cpu"]}, "device must name each of several devices, got ['auto', 'cpu']"),
+        ({"prompt": ("a", "\ud83d")}, r"prompt has half a surrogate pair, which no tokenizer takes: '\ud83d'"),
+        ({"label": True}, "label must be a name or a position, got True"),
+        ({"label": 1.0}, "label must be a name or a position, got 1.0"),
+        ({"token": {"type": "env_var"}}, "token needs the names of variables in a list, 'env_vars', got None"),
+        (
+            {"token": {"type": "env_var", "env_vars": "HF_TOKEN"}},
+            "token needs the names of variables in a list, 'env_vars', got 'HF_TOKEN'",
+        ),
         ({"model": ""}, "model must be a folder, a name or a loaded model, got nothing"),
         ({"fast_fp32": True, "dtype": "bfloat16"}, "fast_fp32 is for dtype='float32', got dtype='bfloat16'"),
         ({"fast_fp32": True, "device": ["cpu", "cpu"]}, "fast_fp32 works in this process; give one device, not a list"),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from metrics_core import answer_similarity
+from metrics_core import SASEvaluator, answer_similarity
 from metrics_core.errors import InputError, ModelError
 from metrics_core.similarity import Settings, SimilarityScorer
+from metrics_core.similarity.scoring import paired_cosines
 from metrics_core.similarity.texts import answer_pairs
 from tests.tiny_models import LABELS, MAX_TOKENS, WORDS
 
@@ -32,16 +35,21 @@ def cross(tiny):
 
 
 @pytest.fixture(scope="module")
-def models(bi, cross):
-    return {"bi": bi, "cross": cross}
+def models(bi, cross, tiny):
+    from sentence_transformers import CrossEncoder
+
+    return {"bi": bi, "cross": cross, "cross3": CrossEncoder(tiny.cross3, device="cpu")}
 
 
-def plain_score(model, golds, predicted):
+def plain_score(model, golds, predicted, label=None):
     """The definition, of one question: no batch, nothing shared."""
     if type(model).__name__ == "CrossEncoder":
         import torch
 
         logits = [model.predict([(predicted, gold)], activation_fn=torch.nn.Identity())[0] for gold in golds]
+        if label is not None:
+            powers = np.exp(np.array(logits, np.float64))
+            return max(powers[:, LABELS.index(label)] / powers.sum(axis=1))
         return max(1 / (1 + np.exp(-float(logit))) for logit in logits)
     (of_predicted,) = model.encode([predicted]).astype(np.float64)
     of_golds = model.encode(golds).astype(np.float64)
@@ -49,19 +57,28 @@ def plain_score(model, golds, predicted):
     return max(float(each @ of_predicted) / (norm(each) * norm(of_predicted)) for each in of_golds)
 
 
-@pytest.mark.parametrize("kind", ["bi", "cross"])
+def test_rounding_above_1_is_cut_off():
+    import torch
+
+    rows = torch.tensor([[1 + 1e-6, 0.0], [-1 - 1e-6, 0.0]])
+    assert paired_cosines(rows, np.array([0, 0]), np.array([0, 1])).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("kind", ["bi", "cross", "cross3"])
 @settings(max_examples=25)
 @given(rows=rows, budget=st.integers(1, 200), order=st.randoms())
 def test_the_definition_alone_and_in_any_company(models, kind, rows, budget, order):
     model = models[kind]
+    label = "neutral" if kind == "cross3" else None
     golds, predicted = zip(*rows, strict=True)
-    expected = [plain_score(model, *row) for row in rows]
-    scores = answer_similarity(golds, predicted, model, token_budget=budget).scores
+    expected = [plain_score(model, *row, label) for row in rows]
+    scores = answer_similarity(golds, predicted, model, token_budget=budget, label=label).scores
     assert scores == pytest.approx(expected, **WITHIN)
     shuffled = order.sample(range(len(rows)), len(rows))
-    again = answer_similarity([golds[each] for each in shuffled], [predicted[each] for each in shuffled], model)
+    some_golds, some_predicted = ([side[each] for each in shuffled] for side in (golds, predicted))
+    again = answer_similarity(some_golds, some_predicted, model, label=label)
     assert again.scores == pytest.approx(scores[shuffled], **WITHIN)
-    alone = answer_similarity(golds[:1], predicted[:1], model)
+    alone = answer_similarity(golds[:1], predicted[:1], model, label=label)
     assert alone.scores == pytest.approx(scores[:1], **WITHIN)
 
 
@@ -207,14 +224,53 @@ def test_nan_of_a_model_names_the_row(tiny):
         answer_similarity(["paris", ["nine", "paris"], "of"], ["the", "rome", "city"], model)
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_what_is_no_number_of_a_cross_encoder_names_the_row(tiny, number):
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    model = CrossEncoder(tiny.cross, device="cpu", activation_fn=lambda scores: torch.where(scores > 0, number, scores))
+    word = next(word for word in WORDS if model.predict([(word, word)], activation_fn=torch.nn.Identity())[0] > 0)
+    with pytest.raises(ModelError, match=f"{'NaN' if number != number else 'infinity'} in row 0, for '{word}' and"):
+        answer_similarity([word], [word], model)
+
+
+def test_rows_of_another_number_than_the_texts_are_refused(tiny, monkeypatch):
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(tiny.bi, device="cpu")
+    encode = type(model).encode
+    for wrong, shape in (
+        (lambda rows: rows[:1], r"\(1, 64\)"),  # would be spread over all
+        (lambda rows: rows[0], r"\(64,\)"),
+        (lambda rows: rows.unsqueeze(2), r"\(4, 64, 1\)"),
+    ):
+        monkeypatch.setattr(type(model), "encode", lambda *items, wrong=wrong, **how: wrong(encode(*items, **how)))
+        with pytest.raises(ModelError, match=f"the model gives an array of shape {shape} for 4 texts"):
+            answer_similarity(["paris", "rome"], ["nine", "none"], model)
+
+
+@pytest.mark.parametrize("kind", ["bi", "cross"])
+def test_threads_share_a_model(models, kind):
+    """Its tokenizer does not cut the texts while they are counted, and does while they are read."""
+    golds = [f"rome {number} " * (1 + number % 40) for number in range(40)]
+    predicted = [f"paris {number} " * (1 + number % 37) for number in range(40)]
+    evaluator = SASEvaluator(models[kind], on_truncation="ignore", token_budget=200)
+    expected = evaluator.run(golds, predicted)["individual_scores"]
+    with ThreadPoolExecutor(4) as threads:
+        for found in threads.map(lambda _: evaluator.run(golds, predicted), range(16)):
+            assert found["individual_scores"] == pytest.approx(expected, **WITHIN)
+
+
 def test_memory_that_runs_out_halves_the_batches_of_one_call(bi, monkeypatch):
     import torch
 
-    sizes = []
+    sizes, refused = [], []
     encode = type(bi).encode
 
     def short_of_memory(self, items, **options):
         if len(items) > 3:
+            refused.append(len(items))
             raise torch.OutOfMemoryError("no memory for more than 3")
         sizes.append(len(items))
         return encode(self, items, **options)
@@ -227,7 +283,10 @@ def test_memory_that_runs_out_halves_the_batches_of_one_call(bi, monkeypatch):
     pairs = answer_pairs(golds, predicted, "encode")
     assert scorer.score(pairs).scores == pytest.approx(expected, **WITHIN)
     assert sum(sizes) == 20
+    assert refused == [20, 10, 5]
+    refused.clear()
     assert scorer.score(pairs).scores == pytest.approx(expected, **WITHIN)
+    assert refused == [20, 10, 5]  # it began with its own budget again
     monkeypatch.setattr(type(bi), "encode", lambda *_, **__: short_of_memory(bi, [0] * 4))
     with pytest.raises(torch.OutOfMemoryError):
         scorer.score(pairs)
