@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
@@ -16,7 +16,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _lock = threading.RLock()
-_compiled: dict[FunctionType, Callable[..., Any]] = {}
+_compiled: dict[tuple[FunctionType, bool], Callable[..., Any]] = {}
 _cached = True
 
 
@@ -51,21 +51,26 @@ def run(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     return _dispatcher(function)(*args, **kwargs)
 
 
-def _dispatcher(function: Callable[P, R]) -> Callable[P, R]:
+def _dispatcher(function: Callable[P, R], *, by_kernels: bool = False) -> Callable[P, R]:
     assert isinstance(function, FunctionType)
-    ready = _compiled.get(function)
+    ready = _compiled.get((function, by_kernels))
     if ready is None:
         with _lock:
-            ready = _compiled.get(function) or _compile(function)
-            _compiled[function] = ready
+            ready = _compiled.get((function, by_kernels)) or _compile(function, by_kernels)
+            _compiled[function, by_kernels] = ready
     return ready
 
 
-def _compile(function: FunctionType) -> Callable[..., Any]:
+def _compile(function: FunctionType, by_kernels: bool) -> Callable[..., Any]:
+    """The function, to be called from Python or by kernels.
+
+    What nobody calls is not compiled, a seventh of the time: the entry for C and, of a function for kernels, the one
+    for Python. Such a function must not come from the cache for Python: it is part of its kernels there.
+    """
     import numba
 
     called = {
-        name: _dispatcher(value)
+        name: _dispatcher(value, by_kernels=True)
         for name in function.__code__.co_names
         if isinstance(value := function.__globals__.get(name), FunctionType)
         and value.__module__ == function.__module__
@@ -81,7 +86,10 @@ def _compile(function: FunctionType) -> Callable[..., Any]:
         )
         linked.__qualname__, linked.__module__ = function.__qualname__, function.__module__
         function = linked
+    compiler = partial(
+        numba.njit, nogil=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=by_kernels
+    )
     try:
-        return numba.njit(nogil=True, error_model="numpy", cache=_cached)(function)
+        return compiler(cache=_cached and not by_kernels)(function)
     except (RuntimeError, OSError):  # no directory for the cache can be found or written
-        return numba.njit(nogil=True, error_model="numpy")(function)
+        return compiler()(function)

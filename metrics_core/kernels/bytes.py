@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from metrics_core.blocks import ByteArray, FloatArray, Int32Array, IntArray, UInt16Array, UInt64Array
+    from metrics_core.blocks import ByteArray, FloatArray, Int32Array, IntArray, UInt64Array
+
+_ZERO: Any = np.int64(0)  # for what functions get: of a plain 0 numba compiles them a second time, for the literal
 
 _MAX_EXPONENT = 64  # of the table of powers of ten; scores beyond are for Python
 
@@ -76,7 +78,7 @@ def parse_lines(
     """
     n_bytes = n = n_groups = n_blank = n_unsure = 0
     query, query_length = 0, -1
-    p = 0
+    p = _ZERO
     while p < text.size:
         line = p
         p = _skip_space(text, p)
@@ -149,7 +151,7 @@ def parse_number(text: ByteArray, p: int) -> tuple[int, float]:
     if _IS_SIGN[sign]:
         p += 1
     first = p
-    digits, exponent, exact, after_point = 0, 0, True, 0
+    digits, exponent, exact, after_point = _ZERO, 0, True, 0
     while True:
         digit = _DIGIT[_at(text, p)]
         if digit < 0:
@@ -208,7 +210,7 @@ def _nearest_float(digits: int, exponent: int) -> float:
     power_1 = cut - (cut - power)
     power_2 = power - power_1
     error = ((high_1 * power_1 - product) + high_1 * power_2 + high_2 * power_1) + high_2 * power_2
-    error += high * _POWER_REMAINDER[_MAX_EXPONENT + exponent] + float(digits - int(high)) * power
+    error += high * _POWER_REMAINDER[_MAX_EXPONENT + exponent] + float(digits - np.int64(high)) * power
     value: float = product + error
     remainder = error - (value - product)
     slack = value * _SLACK
@@ -256,10 +258,12 @@ def match_rows(
     for q in range(ranges.shape[0]):
         most = max(most, judged_ranges[q, 1] - judged_ranges[q, 0])
         longest = max(longest, judged_ranges[q, 1] - judged_ranges[q, 0] + ranges[q, 1] - ranges[q, 0])
-    slots = np.empty(_table_size(longest), np.int32)  # a document's number, judged ones first
-    prints = np.empty(slots.size, np.uint64)
-    first_place = np.empty(most, np.int32)
-    slot_of = np.zeros(_SLOTS, np.uint16)
+    size = 8
+    while size < 2 * longest:
+        size *= 2
+    slots = np.empty(size, np.int32)  # a document's number, judged ones first
+    prints = np.empty(size, np.uint64)
+    slot_of = np.empty(_SLOTS, np.uint16)
     judged_prints = np.empty(most, np.uint64)
     ranked_prints = np.empty(longest, np.uint64)
     n_repeats = 0
@@ -274,95 +278,77 @@ def match_rows(
             k = judged_begin + j
             judged[judged_at + j * judged_steps[1]] = judged_grades[k]
             judged_prints[j] = _fingerprint(judged_blob, judged_starts[k], judged_lengths[k])
-        any_null = False
+        by_table = (n > _SHORT_RANKING) | (n_judged > _SHORT_JUDGEMENTS)
         for i in range(n):
-            any_null |= lengths[begin + i] < 0
+            by_table |= lengths[begin + i] < 0
             ranked_prints[i] = _fingerprint(blob, starts[begin + i], lengths[begin + i])
-        if n <= _SHORT_RANKING and n_judged <= _SHORT_JUDGEMENTS:
+        displaced = False
+        if not by_table:
             # The slot of a fingerprint holds the last position with that slot: if every document finds itself there,
-            # all are different, and a judged one is found by one look. The slots need no clearing between queries.
+            # all are different, and a judged one is found by one look. The slots need no clearing: what else they hold
+            # is compared and found to be another.
             for i in range(n):
                 slot_of[ranked_prints[i] >> _SHIFT] = i
-            displaced = 0
             for i in range(n):
-                displaced |= slot_of[ranked_prints[i] >> _SHIFT] ^ np.uint16(i)
-            if not any_null and (displaced == 0 or not _has_repeat(ranked_prints, n, slot_of)):
-                for j in range(n_judged):
-                    k = judged_begin + j
-                    fingerprint = judged_prints[j]
-                    i = int(slot_of[fingerprint >> _SHIFT])
-                    if displaced != 0 and (i >= n or ranked_prints[i] != fingerprint):
-                        i = 0
-                        while i < n and ranked_prints[i] != fingerprint:
-                            i += 1
-                    if (
-                        i < n
-                        and ranked_prints[i] == fingerprint
-                        and lengths[begin + i] == judged_lengths[k]
-                        and _same(judged_blob, judged_starts[k], blob, starts[begin + i], judged_lengths[k])
-                    ):
+                if slot_of[ranked_prints[i] >> _SHIFT] != i:
+                    displaced = True
+                    for k in range(i + 1, n):
+                        by_table |= ranked_prints[k] == ranked_prints[i]
+        if not by_table:
+            for j in range(n_judged):
+                k = judged_begin + j
+                fingerprint = judged_prints[j]
+                i = _ZERO + slot_of[fingerprint >> _SHIFT]  # an int64
+                if displaced and (i >= n or ranked_prints[i] != fingerprint):
+                    i = 0
+                    while i < n and ranked_prints[i] != fingerprint:
+                        i += 1
+                if i < n and ranked_prints[i] == fingerprint:
+                    at = begin + i
+                    if _same(judged_blob, judged_starts[k], judged_lengths[k], blob, starts[at], lengths[at]):
                         grades[q, i] = judged_grades[k]
-                row_begin += n
-                continue
-        mask = _table_size(n_judged + n) - 1
-        for k in range(mask + 1):
-            slots[k] = -1
-        for j in range(n_judged):
-            first_place[j] = -1
-            fingerprint = judged_prints[j]
-            slot = np.int64(fingerprint >> _HIGH_HALF) & mask
-            while slots[slot] >= 0:
-                slot = (slot + 1) & mask
-            slots[slot] = j
-            prints[slot] = fingerprint
-        for i in range(n):
-            start, length = starts[begin + i], lengths[begin + i]
-            if length < 0:
-                continue
-            fingerprint = ranked_prints[i]
-            slot = np.int64(fingerprint >> _HIGH_HALF) & mask
-            while slots[slot] >= 0:
-                known = slots[slot]
-                if prints[slot] == fingerprint:
-                    if known < n_judged:
-                        k = judged_begin + known
-                        if judged_lengths[k] == length and _same(judged_blob, judged_starts[k], blob, start, length):
-                            grades[q, i] = judged_grades[k]
-                            if first_place[known] < 0:
-                                first_place[known] = i
-                            else:
-                                repeat_of[row_begin + i] = first_place[known]
+        else:
+            size = 8
+            while size < 2 * (n_judged + n):
+                size *= 2
+            mask = size - 1
+            for k in range(size):
+                slots[k] = -1
+            for j in range(n_judged):
+                slot = np.int64(judged_prints[j] >> _HIGH_HALF) & mask
+                while slots[slot] >= 0:
+                    slot = (slot + 1) & mask
+                slots[slot] = j
+                prints[slot] = judged_prints[j]
+            for i in range(n):
+                start, length = starts[begin + i], lengths[begin + i]
+                if length < 0:
+                    continue
+                fingerprint = ranked_prints[i]
+                slot = np.int64(fingerprint >> _HIGH_HALF) & mask
+                while slots[slot] >= 0:
+                    if prints[slot] == fingerprint:
+                        known = slots[slot]
+                        if known < n_judged:
+                            k = judged_begin + known
+                            if _same(judged_blob, judged_starts[k], judged_lengths[k], blob, start, length):
+                                grades[q, i] = judged_grades[k]
+                                slots[slot] = n_judged + i  # stands for the document from now on
+                                break
+                        else:
+                            k = begin + known - n_judged
+                            if _same(blob, starts[k], lengths[k], blob, start, length):
+                                if n_judged > 0:  # else there may be no cells
+                                    grades[q, i] = grades[q, known - n_judged]
+                                repeat_of[row_begin + i] = known - n_judged
                                 n_repeats += 1
-                            break
-                    else:
-                        k = begin + known - n_judged
-                        if lengths[k] == length and _same(blob, starts[k], blob, start, length):
-                            repeat_of[row_begin + i] = known - n_judged
-                            n_repeats += 1
-                            break
-                slot = (slot + 1) & mask
-            if slots[slot] < 0:
-                slots[slot] = n_judged + i
-                prints[slot] = fingerprint
+                                break
+                    slot = (slot + 1) & mask
+                if slots[slot] < 0:
+                    slots[slot] = n_judged + i
+                    prints[slot] = fingerprint
         row_begin += n
     return n_repeats
-
-
-def _table_size(n: int) -> int:
-    size = 8
-    while size < 2 * n:
-        size *= 2
-    return size
-
-
-def _has_repeat(prints: UInt64Array, n: int, slot_of: UInt16Array) -> bool:
-    """Whether two of the first `n` are the same, given where the last of each slot stands."""
-    for i in range(n):
-        if slot_of[prints[i] >> _SHIFT] != i:
-            for k in range(i + 1, n):
-                if prints[k] == prints[i]:
-                    return True
-    return False
 
 
 def _fingerprint(blob: ByteArray, start: int, length: int) -> np.uint64:
@@ -386,7 +372,9 @@ def fingerprints(blob: ByteArray, starts: IntArray, lengths: Int32Array, out: UI
         out[i] = _fingerprint(blob, starts[i], lengths[i])
 
 
-def _same(a: ByteArray, a_start: int, b: ByteArray, b_start: int, length: int) -> bool:
+def _same(a: ByteArray, a_start: int, a_length: int, b: ByteArray, b_start: int, length: int) -> bool:
+    if a_length != length:
+        return False
     i = 0
     while i + 8 <= length and _word(a, a_start + i) == _word(b, b_start + i):
         i += 8

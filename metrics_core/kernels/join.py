@@ -415,59 +415,45 @@ def order_by_score(
         for i in range(n):
             descending &= i == 0 or score[i - 1] >= score[i]
             n_marks += not np.isnan(grade[i])
-        if descending:
-            start = 0
-            while start < n:
-                end = start + 1
-                uniform = True
-                while end < n and score[end] == score[start]:
-                    uniform &= _same_grade(grade[end], grade[start])
-                    end += 1
-                if uniform:
-                    if not np.isnan(grade[start]):
-                        for i in range(start, end):
-                            ranked[q, i] = grade[start]
-                else:
-                    ties[n_ties, 0], ties[n_ties, 1], ties[n_ties, 2] = q, start, end - start
-                    n_ties += 1
-                    for i in range(start, end):
-                        members[n_members] = i
-                        n_members += 1
-                start = end
-            continue
-        if n_marks > _FEW_MARKS and n_marks * n > _FEW_COMPARISONS:
+        if not descending and n_marks > _FEW_MARKS and n_marks * n > _FEW_COMPARISONS:
             unordered[n_unordered] = q
             n_unordered += 1
             continue
-        # Few judged documents: count who is ahead of each instead of sorting everybody.
+        settled = 0
         for i in range(n):
-            if np.isnan(grade[i]):
+            if i < settled or np.isnan(grade[i]):
                 continue
-            ahead, equal, equal_before = 0, 0, 0
-            uniform = True
-            for k in range(n):
-                ahead += score[k] > score[i]
-                if score[k] == score[i]:
-                    equal += 1
-                    equal_before += k < i and not np.isnan(grade[k])
-                    uniform &= _same_grade(grade[k], grade[i])
-            if equal_before:  # the tie is settled
-                continue
+            begin, end, uniform = 0, n, True
+            if descending:
+                begin, end = i, i + 1
+                while begin > 0 and score[begin - 1] == score[i]:  # unjudged ones, or they were settled
+                    begin -= 1
+                while end < n and score[end] == score[i]:
+                    uniform &= grade[end] == grade[i]
+                    end += 1
+                uniform &= begin == i
+                ahead, equal, settled = begin, end - begin, end
+            else:  # few judged documents: count who is ahead of each instead of sorting everybody
+                ahead, equal, equal_before = 0, 0, 0
+                for k in range(n):
+                    ahead += score[k] > score[i]
+                    if score[k] == score[i]:
+                        equal += 1
+                        equal_before += k < i and not np.isnan(grade[k])
+                        uniform &= grade[k] == grade[i]
+                if equal_before:  # the tie is settled
+                    continue
             if uniform:
                 for rank in range(ahead, ahead + equal):
                     ranked[q, rank] = grade[i]
                 continue
             ties[n_ties, 0], ties[n_ties, 1], ties[n_ties, 2] = q, ahead, equal
             n_ties += 1
-            for k in range(n):
+            for k in range(begin, end):
                 if score[k] == score[i]:
                     members[n_members] = k
                     n_members += 1
     return n_ties, n_members, n_unordered
-
-
-def _same_grade(a: float, b: float) -> bool:
-    return a == b or (np.isnan(a) and np.isnan(b))
 
 
 def place_ties(ties: IntArray, members: IntArray, grades: FloatArray, ranked: FloatArray) -> None:

@@ -17,7 +17,8 @@ def discounted_cumulative_gain(grades, ranks, n_retrieved, ideal, rel, cutoff, p
     depth = 0
     for q in range(out.size):
         depth = max(depth, min(n_retrieved[q], cutoff))
-    discounts = np.ones(depth + 1)
+    discounts = np.empty(depth + 1)
+    discounts[0] = 1.0  # of no rank
     for rank in range(1, depth + 1):
         discounts[rank] = math.log2(rank + 1)
     for i in range(min(cutoff, grades.shape[0])):
@@ -27,7 +28,9 @@ def discounted_cumulative_gain(grades, ranks, n_retrieved, ideal, rel, cutoff, p
 
 
 def normalised_discounted_cumulative_gain(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
-    best = np.zeros(out.size)
+    best = np.empty(out.size)  # not np.zeros, which takes 0.1 s more to compile
+    for q in range(out.size):
+        best[q] = 0.0
     discounted_cumulative_gain(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out)
     for i in range(min(cutoff, ideal.shape[0])):
         discount = math.log2(i + 2)
