@@ -13,7 +13,7 @@ million rankings of ten, the five contract metrics take a ninth of the time that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -126,7 +126,7 @@ class GradeBlock:
     tie_ends: IntArray | None = None  # (width, n_queries), for ties="expected": where ranks' ties end; None: no ties
 
 
-def cut_blocks(n_retrieved: IntArray, n_judged: IntArray, block_cells: int = BLOCK_CELLS) -> list[IntArray]:
+def cut_blocks(n_retrieved: IntArray, n_judged: IntArray, block_cells: int = BLOCK_CELLS) -> Iterator[IntArray]:
     """Positions of the queries of each block, ascending: every query in one block, similar lengths together.
 
     Args:
@@ -136,20 +136,21 @@ def cut_blocks(n_retrieved: IntArray, n_judged: IntArray, block_cells: int = BLO
     """
     n_queries = n_retrieved.size
     if n_queries == 0:
-        return []
+        return
     lengths = n_retrieved, n_judged
     longest = sum(int(each.max()) for each in lengths)
     if n_queries * longest <= block_cells or all(each.max() <= _GROWTH * each.min() for each in lengths):
         step = max(1, block_cells // max(longest, 1))
-        return [np.arange(first, min(first + step, n_queries)) for first in range(0, n_queries, step)]
+        for first in range(0, n_queries, step):
+            yield np.arange(first, min(first + step, n_queries))
+        return
     classes = [_length_class(each) for each in lengths]
     order = np.lexsort(classes[::-1])
     changes = np.diff(classes[0][order]) | np.diff(classes[1][order])
-    blocks: list[IntArray] = []
     for group in np.split(order, np.flatnonzero(changes) + 1):
         step = max(1, block_cells // max(sum(int(each[group].max()) for each in lengths), 1))
-        blocks.extend(group[first : first + step] for first in range(0, group.size, step))
-    return blocks
+        for first in range(0, group.size, step):
+            yield group[first : first + step]
 
 
 def _length_class(lengths: IntArray) -> IntArray:

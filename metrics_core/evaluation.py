@@ -105,8 +105,10 @@ def pack(
 
 
 def _for_each_block(work: Callable[[IntArray], R], source: Source, n_threads: int) -> list[R]:
-    blocks = cut_blocks(source.n_retrieved, source.n_judged, source.block_cells)
-    if n_threads == 1 or len(blocks) < 2 or not source.releases_gil:
-        return [work(rows) for rows in blocks]
-    with ThreadPoolExecutor(n_threads) as executor:
-        return list(executor.map(work, blocks))
+    blocks: Iterable[IntArray] = cut_blocks(source.n_retrieved, source.n_judged, source.block_cells)
+    if n_threads > 1 and source.releases_gil:
+        blocks = list(blocks)
+        if len(blocks) > 1:
+            with ThreadPoolExecutor(n_threads) as executor:
+                return list(executor.map(work, blocks))
+    return [work(rows) for rows in blocks]

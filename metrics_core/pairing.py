@@ -141,7 +141,8 @@ def _pair_arrays(
         policies = policies.for_rankings_without_scores()
     names = _positional_ids(query_ids, len(qrels), len(run))
     needs = _needs(metrics, policies)
-    source = ArraySource(names, qrels, run, policies, needs.unjudged_repeats)
+    grades = np.ones(qrels.lists.ids.size) if qrels.grades is None else qrels.grades
+    source = ArraySource(names, qrels.lists, grades, run, policies, needs.unjudged_repeats)
     return Pairing(source, policies, np.zeros(len(names), np.bool_))
 
 

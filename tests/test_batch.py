@@ -93,7 +93,7 @@ class TestCutBlocks:
     @given(lengths, st.integers(1, 500))
     def test_every_query_is_in_one_block(self, lengths, block_cells):
         n_retrieved, n_judged = np.array(lengths).T
-        blocks = cut_blocks(n_retrieved, n_judged, block_cells)
+        blocks = list(cut_blocks(n_retrieved, n_judged, block_cells))
         assert sorted(np.concatenate(blocks).tolist()) == list(range(len(lengths)))
         for rows in blocks:
             cells = rows.size * (n_retrieved[rows].max() + n_judged[rows].max())
@@ -109,7 +109,7 @@ class TestCutBlocks:
 
     def test_no_queries(self):
         none = np.zeros(0, np.int64)
-        assert cut_blocks(none, none) == []
+        assert list(cut_blocks(none, none)) == []
 
     def test_few_queries_are_one_block(self):
         assert [rows.tolist() for rows in cut_blocks(np.array([3, 90]), np.array([1, 2]))] == [[0, 1]]

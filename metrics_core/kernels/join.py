@@ -32,7 +32,6 @@ KEEP_ERROR, KEEP_MAX, KEEP_LAST = 0, 1, 2  # which of two judgements of a docume
 
 
 def match_ids(
-    rows: IntArray,
     judged_ids: IntArray,
     judged_starts: IntArray,
     judged_lengths: IntArray,
@@ -52,9 +51,8 @@ def match_ids(
     """Finds the judged ids of rankings, query by query.
 
     Args:
-        rows: (q,) the queries; starts and lengths are indexed by them, outputs by their place in `rows`.
-        judged_ids, retrieved_ids: ids of all queries, one after the other; int32 or int64.
-        judged_starts, judged_lengths, retrieved_starts, retrieved_lengths: where each query's ids lie.
+        judged_ids, retrieved_ids: int32 or int64; those of other queries may lie among them.
+        judged_starts, judged_lengths, retrieved_starts, retrieved_lengths: (q,) where each query's ids lie.
         judged_grades: as long as judged_ids.
         has_null: the id -1 matches nothing, not even itself.
         keep: KEEP_ERROR, KEEP_MAX or KEEP_LAST.
@@ -63,23 +61,23 @@ def match_ids(
         ranks: (room, q) on return theirs, from 1, NO_RANK after the last.
         judged: (n_judged, q) on return the judgements that count, NaN after the last.
         repeat_of: (q, width) -1 on entry, the position of the first equal document on return; may have no cells.
-        refused: (2,) -1 on entry; under KEEP_ERROR the place in `rows` and the position of a second judgement.
+        refused: (2,) -1 on entry; under KEEP_ERROR the query and the position of a second judgement.
 
     Returns:
         How many documents a ranking has in `grades` at most, which may be more than there is room for: then they are
         incomplete; and how many documents are repeats.
     """
-    left = np.arange(rows.size)  # the queries that are left to tables: long ones, and those that hold a document twice
-    n_left, width = rows.size, 0
-    for q in range(rows.size):
-        width = max(width, retrieved_lengths[rows[q]])
+    n_queries = retrieved_lengths.size
+    left = np.arange(n_queries)  # the queries that are left to tables: long ones, and those that hold a document twice
+    n_left, width = n_queries, 0
+    for q in range(n_queries):
+        width = max(width, retrieved_lengths[q])
     in_tiles = not has_null and width <= _SHORT_RANKINGS and judged.shape[0] <= _SHORT_JUDGEMENTS
     for i in range(judged.shape[0] if in_tiles else 0, grades.shape[0]):
-        for q in range(rows.size):
+        for q in range(n_queries):
             grades[i, q], ranks[i, q] = np.nan, _NO_RANK
     if in_tiles:
         n_left = _match_tiles(
-            rows,
             judged_ids,
             judged_starts,
             judged_lengths,
@@ -96,12 +94,11 @@ def match_ids(
         )
     else:
         for j in range(judged.shape[0]):
-            for q in range(rows.size):
+            for q in range(n_queries):
                 judged[j, q] = np.nan
     widest = 0
     for k in range(n_left):
-        row = rows[left[k]]
-        widest = max(widest, judged_lengths[row] + retrieved_lengths[row])
+        widest = max(widest, judged_lengths[left[k]] + retrieved_lengths[left[k]])
     n_slots, shift = 16, 60
     while n_slots < 2 * widest:
         n_slots *= 2
@@ -113,10 +110,10 @@ def match_ids(
     most = n_repeats = 0
     for k in range(n_left):
         q = left[k]
-        start, n_judged = judged_starts[rows[q]], judged_lengths[rows[q]]
+        start, n_judged = judged_starts[q], judged_lengths[q]
         ids = judged_ids[start : start + n_judged]
         id_grades = judged_grades[start : start + n_judged]
-        start, n = retrieved_starts[rows[q]], retrieved_lengths[rows[q]]
+        start, n = retrieved_starts[q], retrieved_lengths[q]
         ranking = retrieved_ids[start : start + n]
         # A table of the judged documents, then of the retrieved ones.
         n_unique = 0
@@ -169,7 +166,6 @@ def match_ids(
 
 
 def _match_tiles(
-    rows: IntArray,
     judged_ids: IntArray,
     judged_starts: IntArray,
     judged_lengths: IntArray,
@@ -201,17 +197,17 @@ def _match_tiles(
     found = np.empty((most, _TILE), np.int32)  # where each judged document stands, and which it is, as one number
     slot_of = np.zeros(_SLOTS, np.uint16)
     n_left = 0
-    for first in range(0, rows.size, _TILE):
-        n_queries = min(_TILE, rows.size - first)
+    for first in range(0, left.size, _TILE):
+        n_queries = min(_TILE, left.size - first)
         for t in range(n_queries):  # query by query, as they lie in memory
-            row = rows[first + t]
+            q = first + t
             begin[t], n_retrieved[t], n_judged[t], twice[t] = (
-                retrieved_starts[row],
-                retrieved_lengths[row],
-                judged_lengths[row],
+                retrieved_starts[q],
+                retrieved_lengths[q],
+                judged_lengths[q],
                 0,
             )
-            start = judged_starts[row]
+            start = judged_starts[q]
             for j in range(n_judged[t]):
                 known[j, t], known_grades[j, t] = judged_ids[start + j], judged_grades[start + j]
         for j in range(most):

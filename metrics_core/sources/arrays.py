@@ -59,11 +59,11 @@ class IdArrays:
                 f"ids must be (n_queries, width), or (n,) with offsets; got {array.ndim} dimensions "
                 f"{'without' if offsets is None else 'with'} offsets"
             )
-        starts, counts = _padded(array, lengths) if offsets is None else _flat(array, offsets, lengths)
+        counts, begins = _padded(array, lengths) if offsets is None else _flat(array, offsets, lengths)
         given = array
         if array.dtype != np.int32:  # which is matched as it is
             array = array.astype(np.int64, copy=False)
-        self.lists = IdLists(np.ascontiguousarray(array).reshape(-1), starts, counts)
+        self.lists = IdLists(np.ascontiguousarray(array).reshape(-1), counts, begins)
         if given.dtype.kind == "u" and (wrapped := _counted(self.lists.ids < 0, self.lists)).size:
             raise InputError(f"ids must fit in 64-bit signed integers, got {given.reshape(-1)[wrapped[0]]}")
         self.grades = None if grades is None else _values("grades", grades, array, self.lists)
@@ -76,18 +76,17 @@ class IdArrays:
         return f"IdArrays(queries={len(self)}, documents={int(self.lists.lengths.sum())})"
 
 
-def _padded(array: NDArray[Any], lengths: ArrayLike | None) -> tuple[IntArray, IntArray]:
+def _padded(array: NDArray[Any], lengths: ArrayLike | None) -> tuple[IntArray, int]:
     n_queries, width = array.shape
-    starts = np.arange(n_queries) * width
     if lengths is None:
-        return starts, np.full(n_queries, width)
+        return np.broadcast_to(np.int64(width), n_queries), width
     counts = _integers("lengths", lengths)
     if counts.shape != (n_queries,):
         raise InputError(f"lengths must have one value a query: {n_queries}, got shape {counts.shape}")
     wrong = np.flatnonzero((counts < 0) | (counts > width))
     if wrong.size:
         raise InputError(f"lengths must be between 0 and the width {width}, got {counts[wrong[0]]} in row {wrong[0]}")
-    return starts, counts
+    return counts, width
 
 
 def _flat(array: NDArray[Any], offsets: ArrayLike, lengths: ArrayLike | None) -> tuple[IntArray, IntArray]:
@@ -96,7 +95,7 @@ def _flat(array: NDArray[Any], offsets: ArrayLike, lengths: ArrayLike | None) ->
     ends = _integers("offsets", offsets)
     if ends.ndim != 1 or not ends.size or ends[0] != 0 or ends[-1] != array.size or (np.diff(ends) < 0).any():
         raise InputError(f"offsets must rise from 0 to the number of ids, {array.size}, got {ends!r}")
-    return ends[:-1].copy(), np.diff(ends)
+    return np.diff(ends), ends[:-1].copy()
 
 
 def _array(name: str, values: ArrayLike) -> NDArray[Any]:
@@ -121,20 +120,19 @@ def _values(name: str, values: ArrayLike, ids: NDArray[Any], lists: IdLists) -> 
         raise InputError(f"{name} must be numbers, got an array of {array.dtype}")
     if array.shape != ids.shape:
         raise InputError(f"{name} must have the shape of ids, {ids.shape}, got {array.shape}")
-    with np.errstate(over="ignore"):  # beyond float64 is not finite, either
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond float64 is not finite, either
         flat = np.ascontiguousarray(array, np.float64).reshape(-1)
-    wrong = _counted(~np.isfinite(flat), lists)
-    if wrong.size:
-        row = np.searchsorted(lists.starts, wrong[0], side="right") - 1
-        raise InputError(f"{name} of row {row} must be finite, got {flat[wrong[0]]}")
+        all_finite = np.isfinite(flat.sum())  # no array as large again
+    if not all_finite and (wrong := _counted(~np.isfinite(flat), lists)).size:
+        raise InputError(f"{name} of row {lists.lists_of(wrong)[0]} must be finite, got {flat[wrong[0]]}")
     return flat
 
 
 def _counted(found: BoolArray, lists: IdLists) -> IntArray:
     """The places of what was found within the lists: padding may hold anything."""
     places = np.flatnonzero(found)
-    rows = np.searchsorted(lists.starts, places, side="right") - 1
-    counted: IntArray = places[places < lists.starts[rows] + lists.lengths[rows]]
+    rows = lists.lists_of(places)
+    counted: IntArray = places[places < lists.starts(rows) + lists.lengths[rows]]
     return counted
 
 
@@ -143,7 +141,8 @@ class ArraySource:
     """Judged and retrieved ids of the same queries, row by row."""
 
     query_ids: Sequence[Any]
-    judged: IdArrays
+    judged: IdLists
+    grades: FloatArray  # of the judged ids
     retrieved: IdArrays
     policies: Policies
     unjudged_repeats: bool  # whether it matters that an unjudged document is retrieved twice
@@ -152,7 +151,7 @@ class ArraySource:
     @property
     def n_judged(self) -> IntArray:
         """(n_queries,) judged documents of each query."""
-        return self.judged.lists.lengths
+        return self.judged.lengths
 
     @property
     def n_retrieved(self) -> IntArray:
@@ -166,11 +165,8 @@ class ArraySource:
 
     def match(self, rows: IntArray) -> RankedBlock | ScoredBlock:
         """The judgements of the queries at `rows`, matched to their retrieved documents."""
-        judged, retrieved = self.judged.lists, self.retrieved.lists
-        judged_grades = self.judged.grades
-        if judged_grades is None:
-            judged_grades = np.ones(judged.ids.size)
-        matched = self._matched(rows, judged_grades, None)
+        retrieved = self.retrieved.lists
+        matched = self._matched(rows)
         n_retrieved = retrieved.lengths[rows]
         if self.retrieved.scores is None:
             has_repeats = matched.n_repeats > 0
@@ -181,21 +177,20 @@ class ArraySource:
         grades[queries, matched.ranks[numbers, queries] - 1] = matched.grades[numbers, queries]
         if matched.n_repeats:
             repeat_of = np.full(shape, -1, np.int32)
-            self._matched(rows, judged_grades, repeat_of)
+            self._matched(rows, repeat_of)
             queries, places = np.nonzero(repeat_of >= 0)
             grades[queries, places] = grades[queries, repeat_of[queries, places]]
-        places = retrieved.starts[rows][:, None] + np.arange(shape[1])
+        places = retrieved.starts(rows)[:, None] + np.arange(shape[1])
         scores = self.retrieved.scores[np.minimum(places, self.retrieved.scores.size - 1)] if places.size else grades
         scores[np.arange(shape[1]) >= n_retrieved[:, None]] = np.nan
         return ScoredBlock(rows, grades, n_retrieved, scores, matched.judged, repeat_of, partial(self._keys, rows))
 
-    def _matched(self, rows: IntArray, judged_grades: FloatArray, repeat_of: Int32Array | None) -> MatchedIds:
-        judged = self.judged.lists
+    def _matched(self, rows: IntArray, repeat_of: Int32Array | None = None) -> MatchedIds:
         try:
             return match_ids(
                 rows,
-                judged,
-                judged_grades,
+                self.judged,
+                self.grades,
                 self.retrieved.lists,
                 has_null=False,
                 duplicate_judgements=self.policies.duplicate_judgements,
@@ -204,17 +199,19 @@ class ArraySource:
             )
         except DuplicateJudgementError as error:
             row = rows[error.place]
+            document = self.judged.ids[self.judged.starts(rows)[error.place] + error.position]
             raise InputError(
-                f"query {self.query_ids[row]!r} judges document {judged.ids[judged.starts[row] + error.position]} "
-                "twice; remove one, or say which counts: duplicate_judgements='max' or duplicate_judgements='last'"
+                f"query {self.query_ids[row]!r} judges document {document} twice; remove one, or say which counts: "
+                "duplicate_judgements='max' or duplicate_judgements='last'"
             ) from None
 
     def _keys(self, rows: IntArray, places: IntArray, positions: IntArray) -> KeyTable:
-        ids = self.retrieved.lists.ids[self.retrieved.lists.starts[rows[places]] + positions].astype(np.int64)
+        ids = self.retrieved.lists.ids[self.retrieved.lists.starts(rows[places]) + positions].astype(np.int64)
         text = ids.astype("S20")  # decimal, as the same ids would stand in a file
         lengths = np.char.str_len(text).astype(np.int32)
         return KeyTable(text.view(np.uint8), np.arange(ids.size) * 20, lengths)
 
     def describe(self, row: int, position: int) -> str:
         """The id of one retrieved document."""
-        return str(self.retrieved.lists.ids[self.retrieved.lists.starts[row] + position])
+        start = self.retrieved.lists.starts(np.array([row]))[0]
+        return str(self.retrieved.lists.ids[start + position])

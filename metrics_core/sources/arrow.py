@@ -159,7 +159,8 @@ def row_source(
     if judged_ids is not None and ids is not None:
         return ArraySource(
             query_ids,
-            IdArrays(judged_ids, grades=grades, offsets=judged_offsets),
+            IdArrays(judged_ids, offsets=judged_offsets).lists,
+            grades,
             IdArrays(ids, scores=scores, offsets=offsets),
             policies,
             unjudged_repeats,

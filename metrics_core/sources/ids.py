@@ -27,13 +27,23 @@ class IdLists:
     """Lists of ids in one array; ids need to agree only within a query."""
 
     ids: IntArray  # (n_ids,) int64, or int32 as it came
-    starts: IntArray  # (n_lists,)
     lengths: IntArray  # (n_lists,)
+    begins: IntArray | int  # (n_lists,), or how far the beginnings are apart
 
     @classmethod
     def of_lengths(cls, ids: IntArray, lengths: IntArray) -> IdLists:
         """Lists that lie one after the other."""
-        return cls(ids, np.cumsum(lengths) - lengths, lengths)
+        return cls(ids, lengths, np.cumsum(lengths) - lengths)
+
+    def starts(self, rows: IntArray) -> IntArray:
+        """(n_rows,) where the lists at `rows` begin."""
+        return rows * self.begins if isinstance(self.begins, int) else self.begins[rows]
+
+    def lists_of(self, places: IntArray) -> IntArray:
+        """(n_places,) which list each of the ids at `places` belongs to, or is padding of."""
+        if isinstance(self.begins, int):
+            return places // self.begins
+        return np.searchsorted(self.begins, places, side="right") - 1
 
 
 class DuplicateJudgementError(InputError):
@@ -78,22 +88,22 @@ def match_ids(
     Raises:
         DuplicateJudgementError: two judgements of a document under "error".
     """
-    most = int(judged.lengths[rows].max(initial=0))
-    room = min(most, int(retrieved.lengths[rows].max(initial=0)))
+    n_judged, n_retrieved = judged.lengths[rows], retrieved.lengths[rows]
+    most = int(n_judged.max(initial=0))
+    room = min(most, int(n_retrieved.max(initial=0)))
     refused = np.full(2, -1)
     while True:
         grades = np.empty((room, rows.size))
         ranks = np.empty(grades.shape, np.int32)
         grades_of_judged = np.empty((most, rows.size))
         n_documents, n_repeats = _match_ids(
-            rows,
             judged.ids,
-            judged.starts,
-            judged.lengths,
+            judged.starts(rows),
+            n_judged,
             judged_grades,
             retrieved.ids,
-            retrieved.starts,
-            retrieved.lengths,
+            retrieved.starts(rows),
+            n_retrieved,
             has_null,
             _KEEP[duplicate_judgements],
             unjudged_repeats,
