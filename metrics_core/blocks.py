@@ -35,7 +35,7 @@ REPEAT = -inf  # the grade of a document's second place in a ranking: neither re
 NO_RANK = 2**31 - 1  # of a cell that holds no document
 LARGEST_GRADE = 1e300  # or gain: sums of larger ones would overflow
 
-BLOCK_CELLS = 1 << 18  # 2 MB of grades: stays in the L2 cache, and leaves enough blocks for the threads
+BLOCK_CELLS = 1 << 18  # 2 MB of grades, if every document has one: bounds the memory, and leaves blocks for the threads
 _GROWTH = 1.25  # the widths within a block differ by at most this factor
 
 
