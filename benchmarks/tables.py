@@ -42,6 +42,7 @@ PANDAS, POLARS, LONG = "metrics-core, pandas", "metrics-core, polars", "metrics-
 SPARK_OURS, SPARK_THEIRS = "metrics-core in Spark's mapInArrow", "Spark's RankingEvaluator"
 SPARK_FILES = "metrics-core in Spark's mapInArrow, files read there"
 SPARK_COUNTING = "Spark's mapInArrow, only counting rows"
+SPARK_COLUMNS = ["query_id", "ground_truth", "retrieved"]  # no grades, as Spark's evaluator has none
 SPARK_METRICS = ("AP", "nDCG@10", "R@10")
 
 HAYSTACK_ROWS = 50_000  # its time is scaled from as many; its answers are compared in a case of that size
@@ -322,11 +323,11 @@ def spark_counting(size: Size, seed: int) -> Prepared:
 
 
 def _spark_rows(size: Size, seed: int) -> Any:
-    """The rows without their grades, as Spark's evaluator has none."""
+    """The rows, as Spark reads them."""
     session = _spark()
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 1 << 16)
     rows = session.read.parquet(*map(str, parquet_files(size, seed)))
-    return rows.select("query_id", "ground_truth", "retrieved")
+    return rows.select(*SPARK_COLUMNS)
 
 
 def _spark_files(size: Size, seed: int) -> Any:
@@ -340,8 +341,7 @@ def _read_there(names: Iterator[Any]) -> Iterator[Any]:
 
     for batch in names:
         for path in batch["path"].to_pylist():
-            columns = ["query_id", "ground_truth", "retrieved"]
-            yield from parquet.ParquetFile(path).iter_batches(1 << 16, columns=columns, use_threads=False)
+            yield from parquet.ParquetFile(path).iter_batches(1 << 16, columns=SPARK_COLUMNS, use_threads=False)
 
 
 def spark_theirs(size: Size, seed: int) -> Prepared:

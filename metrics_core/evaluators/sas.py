@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from metrics_core.answers import GroundTruthAnswers
 from metrics_core.evaluators.serialisation import Evaluator
-from metrics_core.similarity.settings import DEFAULT_MODEL, HUB_TOKEN, Dtype, Empty, Kind, OnTruncation, Settings
-from metrics_core.similarity.texts import answer_pairs
+from metrics_core.similarity.settings import DEFAULT_MODEL, HUB_TOKEN, Dtype, Kind, OnTruncation, Settings
+from metrics_core.similarity.texts import Empty, answer_pairs
 
 if TYPE_CHECKING:
     from metrics_core.similarity.scoring import SimilarityScorer

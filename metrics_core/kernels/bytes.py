@@ -308,7 +308,7 @@ def match_rows(
                     if _same(judged_blob, judged_starts[k], judged_lengths[k], blob, starts[at], lengths[at]):
                         grades[q, i] = judged_grades[k]
         else:
-            size = 8
+            size = 8  # as above, and no function, which would take a tenth of a second to compile
             while size < 2 * (n_judged + n):
                 size *= 2
             mask = size - 1

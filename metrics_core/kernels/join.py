@@ -201,13 +201,8 @@ def _match_tiles(
         n_queries = min(_TILE, left.size - first)
         for t in range(n_queries):  # query by query, as they lie in memory
             q = first + t
-            begin[t], n_retrieved[t], n_judged[t], twice[t] = (
-                retrieved_starts[q],
-                retrieved_lengths[q],
-                judged_lengths[q],
-                0,
-            )
-            start = judged_starts[q]
+            begin[t], start, twice[t] = retrieved_starts[q], judged_starts[q], 0
+            n_retrieved[t], n_judged[t] = retrieved_lengths[q], judged_lengths[q]
             for j in range(n_judged[t]):
                 known[j, t], known_grades[j, t] = judged_ids[start + j], judged_grades[start + j]
         for j in range(most):

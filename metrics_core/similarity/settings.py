@@ -11,13 +11,13 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from metrics_core.errors import InputError
 from metrics_core.lists import is_list
+from metrics_core.similarity.texts import Empty, half_surrogate
 
 DEFAULT_MODEL = "sentence-transformers/paraphrase-multilingual-mpnet-base-v2"
 
 Kind: TypeAlias = Literal["auto", "bi", "cross"]
 Dtype: TypeAlias = Literal["float32", "bfloat16", "float16"]
 OnTruncation: TypeAlias = Literal["warn", "raise", "ignore"]
-Empty: TypeAlias = Literal["encode", "zero", "raise"]
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "kind": get_args(Kind),
@@ -126,7 +126,7 @@ class Settings:
         if not (self.prompt is None or isinstance(self.prompt, str) or _is_pair_of_texts(self.prompt)):
             raise InputError(f"prompt must be a string, or two for the two sides, got {self.prompt!r}")
         for prompt in filter(None, self.prompts):
-            if not _is_encodable(prompt):
+            if half_surrogate(prompt):
                 raise InputError(f"prompt has half a surrogate pair, which no tokenizer takes: {prompt!a}")
         if isinstance(self.label, bool) or not isinstance(self.label, str | int | None):
             raise InputError(f"label must be a name or a position, got {self.label!r}")
@@ -209,15 +209,6 @@ def _secret(saved: Mapping[str, Any]) -> EnvVars:
     if not is_list(names) or not len(names) or not all(isinstance(name, str) for name in names):
         raise InputError(f"token needs the names of variables in a list, 'env_vars', got {names!r}")
     return EnvVars(tuple(names), saved.get("strict", True))
-
-
-def _is_encodable(text: str) -> bool:
-    """Whether UTF-8 can hold a text, and so a tokenizer take it: it has no half of a surrogate pair."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _is_pair_of_texts(value: object) -> bool:

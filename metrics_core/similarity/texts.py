@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from metrics_core.answers import GroundTruthAnswers, gold_answers
 from metrics_core.errors import InputError
 from metrics_core.lists import paired, row_number
-from metrics_core.similarity.settings import Empty
+
+Empty: TypeAlias = Literal["encode", "zero", "raise"]  # what becomes of texts without a character
 
 Where = Callable[[int], str]
 SIDES = ("ground_truth_answers", "predicted_answers")
@@ -83,15 +85,22 @@ def is_empty(text: str) -> bool:
     return not text.replace("\0", " ").strip()
 
 
+def half_surrogate(text: str) -> str | None:
+    """The first half of a surrogate pair in a text, which no tokenizer takes as UTF-8 cannot hold it; None: no such."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return text[error.start]
+    return None
+
+
 def _check_encodable(side: str, texts: list[str], pairs: AnswerPairs) -> None:
     try:
         "\n".join(texts).encode()
     except UnicodeEncodeError:
         for pair, text in enumerate(texts):
-            try:
-                text.encode()
-            except UnicodeEncodeError as error:
+            if half := half_surrogate(text):
                 raise InputError(
-                    f"{side} has half a surrogate pair ({text[error.start]!a}) in {pairs.question(pair)}, which no "
-                    "tokenizer takes; read the text as UTF-8, or put a replacement character in its place"
+                    f"{side} has half a surrogate pair ({half!a}) in {pairs.question(pair)}, which no tokenizer takes; "
+                    "read the text as UTF-8, or put a replacement character in its place"
                 ) from None

@@ -199,7 +199,7 @@ class ArraySource:
             )
         except DuplicateJudgementError as error:
             row = rows[error.place]
-            document = self.judged.ids[self.judged.starts(rows)[error.place] + error.position]
+            document = self.judged.ids[self.judged.place_of(row, error.position)]
             raise InputError(
                 f"query {self.query_ids[row]!r} judges document {document} twice; remove one, or say which counts: "
                 "duplicate_judgements='max' or duplicate_judgements='last'"
@@ -213,5 +213,5 @@ class ArraySource:
 
     def describe(self, row: int, position: int) -> str:
         """The id of one retrieved document."""
-        start = self.retrieved.lists.starts(np.array([row]))[0]
-        return str(self.retrieved.lists.ids[start + position])
+        lists = self.retrieved.lists
+        return str(lists.ids[lists.place_of(row, position)])

@@ -367,9 +367,11 @@ def _integers(values: pa.Array) -> Any:
     """Ids as `IdArrays` takes them; None where they are no integers, or one is null or beyond 64 bits with a sign."""
     import pyarrow as pa
 
+    if not _is_integer(values.type):
+        return None
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    if not _is_integer(values.type) or values.null_count:
+    if values.null_count:
         return None
     numbers = values.to_numpy(zero_copy_only=False)
     return None if numbers.dtype == np.uint64 and numbers.max(initial=0) > np.iinfo(np.int64).max else numbers

@@ -171,7 +171,7 @@ class DocumentSource:
                 unjudged_repeats=self.needs.unjudged_repeats,
             )
         except DuplicateJudgementError as error:
-            raise self._judged_twice(rows, int(judged.starts(np.array([error.place]))[0]) + error.position) from None
+            raise self._judged_twice(rows, judged.place_of(error.place, error.position)) from None
         has_repeats = matched.n_repeats > 0
         return RankedBlock(rows, matched.grades, matched.ranks, n_retrieved, matched.judged, has_repeats)
 

@@ -39,6 +39,10 @@ class IdLists:
         """(n_rows,) where the lists at `rows` begin."""
         return rows * self.begins if isinstance(self.begins, int) else self.begins[rows]
 
+    def place_of(self, row: int, position: int) -> int:
+        """Where in `ids` the id at a position of a list is."""
+        return int(self.starts(np.array([row]))[0]) + position
+
     def lists_of(self, places: IntArray) -> IntArray:
         """(n_places,) which list each of the ids at `places` belongs to, or is padding of."""
         if isinstance(self.begins, int):

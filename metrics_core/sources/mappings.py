@@ -41,17 +41,24 @@ class _Mappings:
         self.judgements, self.rankings = judgements, rankings
         self.n_judged, self.n_retrieved = _lengths(judgements), _lengths(rankings)
 
-    def _padded(self, what: str, numbers: Sequence[Any], mappings: Sequence[Numbers], rows: IntArray) -> FloatArray:
+    def _grades(self, judgements: Sequence[Numbers], rows: IntArray) -> FloatArray:
+        """(n_queries, n_judged) the grades that the queries at `rows` have; see `_padded`."""
+        grades = [*chain.from_iterable(judged.values() for judged in judgements)]
+        return self._padded("grade", grades, judgements, self.n_judged[rows], rows)
+
+    def _padded(
+        self, what: str, numbers: Sequence[Any], mappings: Sequence[Numbers], lengths: IntArray, rows: IntArray
+    ) -> FloatArray:
         """(n_queries, longest) the numbers in the mappings of the queries at `rows`, NaN after a query's last.
 
         Args:
             what: they are, for the message.
             numbers: one after the other.
+            lengths: (n_queries,) of the mappings.
 
         Raises:
             InputError: one of them is not a finite number.
         """
-        lengths = _lengths(mappings)
 
         def describe(position: int) -> str:
             place = int(np.searchsorted(np.cumsum(lengths), position, side="right"))
@@ -104,15 +111,15 @@ class MappingSource(_Mappings):
         comparisons = (n_judged * n_retrieved).sum()
         by_document = n_judged.sum() > n_retrieved.sum() or comparisons > _COMPARISONS_A_LOOKUP * n_retrieved.sum()
         tables, wanted = (judgements, rankings) if by_document else (rankings, judgements)
+        n_wanted = n_retrieved if by_document else n_judged
         scores_in_turn: list[Any] = []
         looked_up: list[Any] = []
         for ranking, table, documents in zip(rankings, tables, wanted, strict=True):
             scores_in_turn += ranking.values()
             looked_up += map(table.get, documents, repeat(nan))  # in half the time, what was just read being cached
-        scores = self._padded("score", scores_in_turn, rankings, rows)
-        grades_in_turn = [*chain.from_iterable(judged.values() for judged in judgements)]
-        judged = self._padded("grade", grades_in_turn, judgements, rows)
-        found = pad(floats(looked_up), _lengths(wanted), nan)
+        scores = self._padded("score", scores_in_turn, rankings, n_retrieved, rows)
+        judged = self._grades(judgements, rows)
+        found = pad(floats(looked_up), n_wanted, nan)
         # Of each ranking the first document alone: to look at them all takes a third of an evaluation.
         check_one_kind("document", [*judgements, [*map(next, map(iter, filter(len, rankings)))]])
         listed = _Listed(rankings)
@@ -151,7 +158,7 @@ class RankedListSource(_Mappings):
         judgements = [self.judgements[row] for row in rows.tolist()]
         rankings = [self.rankings[row] for row in rows.tolist()]
         check_one_kind("document", [*judgements, *rankings])
-        judged = self._padded("grade", [*chain.from_iterable(each.values() for each in judgements)], judgements, rows)
+        judged = self._grades(judgements, rows)
         found = chain.from_iterable(
             map(grade_of.get, ranking, repeat(nan)) for grade_of, ranking in zip(judgements, rankings, strict=True)
         )
