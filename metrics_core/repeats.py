@@ -7,11 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from metrics_core.blocks import BoolArray, FloatArray, Int32Array, IntArray, KeyTable
-from metrics_core.compile import compiled
-from metrics_core.kernels.bytes import match_rows
+from metrics_core.key_matching import KeyedDocuments, match_keys
 from metrics_core.policies import DuplicateJudgements
-
-_match_rows = compiled(match_rows)
 
 
 def settle_repeats(
@@ -53,16 +50,7 @@ def repeats_of(keys: KeyTable, offsets: IntArray) -> Int32Array | None:
     Args:
         offsets: (n_lists + 1,) where each list of keys begins.
     """
-    unused, no_cells = np.empty(0), np.empty((offsets.size - 1, 0))
-    repeat_of = np.full(keys.starts.size, -1, np.int32)
     ranges = np.column_stack([offsets[:-1], offsets[1:]])
-    n_repeats = _match_rows(
-        *(keys.blob, keys.starts, keys.lengths, unused, np.zeros_like(ranges)),
-        *(keys.blob, keys.starts, keys.lengths, unused, ranges),
-        no_cells,
-        unused,
-        np.zeros(2, np.int64),
-        no_cells,
-        repeat_of,
-    )
-    return repeat_of if n_repeats else None
+    no_cells = np.empty((len(ranges), 0))
+    judged = KeyedDocuments(keys, None, np.zeros_like(ranges))  # nothing
+    return match_keys(judged, KeyedDocuments(keys, None, ranges), no_cells, no_cells, no_cells)

@@ -145,13 +145,14 @@ class TestRowsEqualTheSameInPython:
     )
     @given(rows=rows_of(IDS))
     def test_equality_does_not_hang_on_fingerprints(self, fingerprint, rows):
+        from metrics_core import key_matching
         from metrics_core.kernels import bytes as kernels
-        from metrics_core.sources import keyed
 
         table = table_of(rows, pa.string())
         expected = evaluate_table(table, METRICS)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(keyed, "_match_rows", kernels.match_rows)
+            patch.setattr(key_matching, "_match_short", kernels.match_short)
+            patch.setattr(key_matching, "_match_by_table", kernels.match_by_table)
             patch.setattr(kernels, "_fingerprint", fingerprint)
             assert_same(evaluate_table(table, METRICS), expected)
 

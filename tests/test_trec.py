@@ -15,13 +15,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from metrics_core import evaluate, trec
+from metrics_core import evaluate, key_matching, trec
 from metrics_core.blocks import KeyTable
 from metrics_core.compile import compiled
 from metrics_core.errors import FileFormatError, InputError, PolicyError
 from metrics_core.kernels import bytes as kernels
 from metrics_core.keys import decode_keys, encode_keys
-from metrics_core.sources import keyed as sources
 from metrics_core.sources.trec import TrecSource
 from metrics_core.trec import (
     Qrels,
@@ -464,7 +463,8 @@ class TestMatching:
     @given(some_rankings(KEYS))
     def test_equality_does_not_hang_on_fingerprints(self, queries):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sources, "_match_rows", kernels.match_rows)
+            patch.setattr(key_matching, "_match_short", kernels.match_short)
+            patch.setattr(key_matching, "_match_by_table", kernels.match_by_table)
             patch.setattr(kernels, "_fingerprint", lambda *_: np.uint64(7))
             check_matching(queries)
 

@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from metrics_core.blocks import ByteArray, FloatArray, Int32Array, IntArray, UInt64Array
+    from metrics_core.blocks import ByteArray, FloatArray, Int32Array, IntArray, UInt16Array, UInt64Array
 
 _ZERO: Any = np.int64(0)  # for what functions get: of a plain 0 numba compiles them a second time, for the literal
 
@@ -39,9 +39,9 @@ def _remainder_of_power(k: int) -> float:
 _POWER_REMAINDER = np.array([_remainder_of_power(k) for k in range(-_MAX_EXPONENT, _MAX_EXPONENT + 1)])
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
 _HIGH_HALF = np.uint64(32)
-_SHORT_RANKING = 512  # the longest, and
+SHORT_RANKING = 512  # the longest, and
 _SHORT_JUDGEMENTS = 32  # the most judgements, that are matched through a table of positions
-_SLOTS = 1 << 14  # 32 KB of 16-bit positions: stays in the L1 cache
+SLOTS = 1 << 14  # 32 KB of 16-bit positions: stays in the L1 cache
 _SHIFT = np.uint64(50)  # the 14 highest bits
 
 
@@ -219,7 +219,7 @@ def _nearest_float(digits: int, exponent: int) -> float:
     return np.nan
 
 
-def match_rows(
+def match_short(
     judged_blob: ByteArray,
     judged_starts: IntArray,
     judged_lengths: Int32Array,
@@ -234,12 +234,14 @@ def match_rows(
     judged: FloatArray,
     judged_steps: IntArray,
     scores: FloatArray,
-    repeat_of: Int32Array,
+    prints: UInt64Array,
+    slot_of: UInt16Array,
+    left: IntArray,
 ) -> int:
-    """Matches retrieved to judged documents by the bytes of their ids; returns how many retrieved ones are repeats.
+    """Matches retrieved to judged documents by the bytes of their ids; returns how many queries are left to tables.
 
-    Short rankings without repeats are matched through a table of positions; in others a hash table takes the query's
-    judged documents, then the retrieved ones as they come. Equal fingerprints are settled by the bytes.
+    These have long rankings, or ones with repeats or nulls. Short ones are matched through a table of positions. Equal
+    fingerprints are settled by the bytes. Judged grades and scores are put in place for all queries.
 
     Args:
         judged_blob, judged_starts, judged_lengths: the ids of judged documents, different within a query.
@@ -252,102 +254,127 @@ def match_rows(
         judged: NaN on entry; the judged documents' grades on return. Flat, as its layout may be either:
         judged_steps: (2,) how far queries, and their judged documents, are apart.
         scores: (q, width) NaN on entry; the score of each retrieved document on return; may have no columns.
-        repeat_of: (n,) -1 on entry, ranking after ranking; on return where an equal document came first in it.
+        prints, slot_of: (SHORT_RANKING,), (SLOTS,) room for fingerprints, and for the position that each stands at.
+        left: (q,) on return, the queries that are left.
     """
-    longest = most = 0
-    for q in range(ranges.shape[0]):
-        most = max(most, judged_ranges[q, 1] - judged_ranges[q, 0])
-        longest = max(longest, judged_ranges[q, 1] - judged_ranges[q, 0] + ranges[q, 1] - ranges[q, 0])
-    size = 8
-    while size < 2 * longest:
-        size *= 2
-    slots = np.empty(size, np.int32)  # a document's number, judged ones first
-    prints = np.empty(size, np.uint64)
-    slot_of = np.empty(_SLOTS, np.uint16)
-    judged_prints = np.empty(most, np.uint64)
-    ranked_prints = np.empty(longest, np.uint64)
-    n_repeats = 0
-    row_begin = 0
+    n_left = 0
     for q in range(ranges.shape[0]):
         judged_begin, begin = judged_ranges[q, 0], ranges[q, 0]
         n_judged, n = judged_ranges[q, 1] - judged_begin, ranges[q, 1] - begin
-        for i in range(min(n, scores.shape[1])):
+        for i in range(n if scores.shape[1] > 0 else 0):
             scores[q, i] = all_scores[begin + i]
         judged_at = q * judged_steps[0]
         for j in range(n_judged):
+            judged[judged_at + j * judged_steps[1]] = judged_grades[judged_begin + j]
+        has_repeat_or_null = displaced = False
+        n_short = n if n <= SHORT_RANKING and n_judged <= _SHORT_JUDGEMENTS else 0
+        # The slot of a fingerprint holds the last position with that slot: if every document finds itself there, all
+        # are different, and a judged one is found by one look. The slots need no clearing: what else they hold is
+        # compared and found to be another.
+        for i in range(n_short):
+            has_repeat_or_null |= lengths[begin + i] < 0
+            prints[i] = _fingerprint(blob, starts[begin + i], lengths[begin + i])
+            slot_of[prints[i] >> _SHIFT] = i
+        for i in range(n_short):
+            if slot_of[prints[i] >> _SHIFT] != i:
+                displaced = True
+                for k in range(i + 1, n):
+                    has_repeat_or_null |= prints[k] == prints[i]
+        if has_repeat_or_null or n_short < n:
+            left[n_left] = q
+            n_left += 1
+            continue
+        for j in range(n_judged):
             k = judged_begin + j
-            judged[judged_at + j * judged_steps[1]] = judged_grades[k]
-            judged_prints[j] = _fingerprint(judged_blob, judged_starts[k], judged_lengths[k])
-        by_table = (n > _SHORT_RANKING) | (n_judged > _SHORT_JUDGEMENTS)
+            fingerprint = _fingerprint(judged_blob, judged_starts[k], judged_lengths[k])
+            i = _ZERO + slot_of[fingerprint >> _SHIFT]  # an int64
+            if displaced and (i >= n or prints[i] != fingerprint):
+                i = 0
+                while i < n and prints[i] != fingerprint:
+                    i += 1
+            if i < n and prints[i] == fingerprint:
+                at = begin + i
+                if _same(judged_blob, judged_starts[k], judged_lengths[k], blob, starts[at], lengths[at]):
+                    grades[q, i] = judged_grades[k]
+    return n_left
+
+
+def match_by_table(
+    judged_blob: ByteArray,
+    judged_starts: IntArray,
+    judged_lengths: Int32Array,
+    judged_grades: FloatArray,
+    judged_ranges: IntArray,
+    blob: ByteArray,
+    starts: IntArray,
+    lengths: Int32Array,
+    ranges: IntArray,
+    queries: IntArray,
+    grades: FloatArray,
+    slots: Int32Array,
+    prints: UInt64Array,
+    first_of: IntArray,
+    repeat_of: Int32Array,
+) -> int:
+    """Matches the documents of some queries by a hash table; returns how many retrieved ones are repeats.
+
+    It takes a query's judged documents, then the retrieved ones as they come. Equal fingerprints are settled by the
+    bytes.
+
+    Args:
+        judged_blob, judged_starts, judged_lengths, judged_grades, judged_ranges, blob, starts, lengths, ranges, grades:
+            as for match_short.
+        queries: (n,) which are matched.
+        slots, prints: room for the documents that stand in each slot, judged ones first, and for their fingerprints: a
+            power of two, at least twice the documents of any query.
+        first_of: (q,) where each ranking begins in
+        repeat_of: -1 on entry, ranking after ranking; on return where an equal document came first in it.
+    """
+    n_repeats = 0
+    for q in queries:
+        judged_begin, begin = judged_ranges[q, 0], ranges[q, 0]
+        n_judged, n = judged_ranges[q, 1] - judged_begin, ranges[q, 1] - begin
+        size = 8
+        while size < 2 * (n_judged + n):
+            size *= 2
+        mask = size - 1
+        for k in range(size):
+            slots[k] = -1
+        for j in range(n_judged):
+            k = judged_begin + j
+            fingerprint = _fingerprint(judged_blob, judged_starts[k], judged_lengths[k])
+            slot = np.int64(fingerprint >> _HIGH_HALF) & mask
+            while slots[slot] >= 0:
+                slot = (slot + 1) & mask
+            slots[slot] = j
+            prints[slot] = fingerprint
         for i in range(n):
-            by_table |= lengths[begin + i] < 0
-            ranked_prints[i] = _fingerprint(blob, starts[begin + i], lengths[begin + i])
-        displaced = False
-        if not by_table:
-            # The slot of a fingerprint holds the last position with that slot: if every document finds itself there,
-            # all are different, and a judged one is found by one look. The slots need no clearing: what else they hold
-            # is compared and found to be another.
-            for i in range(n):
-                slot_of[ranked_prints[i] >> _SHIFT] = i
-            for i in range(n):
-                if slot_of[ranked_prints[i] >> _SHIFT] != i:
-                    displaced = True
-                    for k in range(i + 1, n):
-                        by_table |= ranked_prints[k] == ranked_prints[i]
-        if not by_table:
-            for j in range(n_judged):
-                k = judged_begin + j
-                fingerprint = judged_prints[j]
-                i = _ZERO + slot_of[fingerprint >> _SHIFT]  # an int64
-                if displaced and (i >= n or ranked_prints[i] != fingerprint):
-                    i = 0
-                    while i < n and ranked_prints[i] != fingerprint:
-                        i += 1
-                if i < n and ranked_prints[i] == fingerprint:
-                    at = begin + i
-                    if _same(judged_blob, judged_starts[k], judged_lengths[k], blob, starts[at], lengths[at]):
-                        grades[q, i] = judged_grades[k]
-        else:
-            size = 8  # as above, and no function, which would take a tenth of a second to compile
-            while size < 2 * (n_judged + n):
-                size *= 2
-            mask = size - 1
-            for k in range(size):
-                slots[k] = -1
-            for j in range(n_judged):
-                slot = np.int64(judged_prints[j] >> _HIGH_HALF) & mask
-                while slots[slot] >= 0:
-                    slot = (slot + 1) & mask
-                slots[slot] = j
-                prints[slot] = judged_prints[j]
-            for i in range(n):
-                start, length = starts[begin + i], lengths[begin + i]
-                if length < 0:
-                    continue
-                fingerprint = ranked_prints[i]
-                slot = np.int64(fingerprint >> _HIGH_HALF) & mask
-                while slots[slot] >= 0:
-                    if prints[slot] == fingerprint:
-                        known = slots[slot]
-                        if known < n_judged:
-                            k = judged_begin + known
-                            if _same(judged_blob, judged_starts[k], judged_lengths[k], blob, start, length):
-                                grades[q, i] = judged_grades[k]
-                                slots[slot] = n_judged + i  # stands for the document from now on
-                                break
-                        else:
-                            k = begin + known - n_judged
-                            if _same(blob, starts[k], lengths[k], blob, start, length):
-                                if n_judged > 0:  # else there may be no cells
-                                    grades[q, i] = grades[q, known - n_judged]
-                                repeat_of[row_begin + i] = known - n_judged
-                                n_repeats += 1
-                                break
-                    slot = (slot + 1) & mask
-                if slots[slot] < 0:
-                    slots[slot] = n_judged + i
-                    prints[slot] = fingerprint
-        row_begin += n
+            start, length = starts[begin + i], lengths[begin + i]
+            if length < 0:
+                continue
+            fingerprint = _fingerprint(blob, start, length)
+            slot = np.int64(fingerprint >> _HIGH_HALF) & mask
+            while slots[slot] >= 0:
+                if prints[slot] == fingerprint:
+                    known = slots[slot]
+                    if known < n_judged:
+                        k = judged_begin + known
+                        if _same(judged_blob, judged_starts[k], judged_lengths[k], blob, start, length):
+                            grades[q, i] = judged_grades[k]
+                            slots[slot] = n_judged + i  # stands for the document from now on
+                            break
+                    else:
+                        k = begin + known - n_judged
+                        if _same(blob, starts[k], lengths[k], blob, start, length):
+                            if n_judged > 0:  # else there may be no cells
+                                grades[q, i] = grades[q, known - n_judged]
+                            repeat_of[first_of[q] + i] = known - n_judged
+                            n_repeats += 1
+                            break
+                slot = (slot + 1) & mask
+            if slots[slot] < 0:
+                slots[slot] = n_judged + i
+                prints[slot] = fingerprint
     return n_repeats
 
 
@@ -358,11 +385,7 @@ def _fingerprint(blob: ByteArray, start: int, length: int) -> np.uint64:
         h = (h ^ _word(blob, i)) * _MIX
         h ^= h >> _HIGH_HALF
         i += 8
-    word = np.uint64(0)
-    while i < end:
-        word = word << np.uint64(8) | np.uint64(_at(blob, i))
-        i += 1
-    h = (h ^ word) * _MIX
+    h = (h ^ _rest(blob, i, end)) * _MIX
     return h ^ (h >> np.uint64(29))
 
 
@@ -375,18 +398,31 @@ def fingerprints(blob: ByteArray, starts: IntArray, lengths: Int32Array, out: UI
 def _same(a: ByteArray, a_start: int, a_length: int, b: ByteArray, b_start: int, length: int) -> bool:
     if a_length != length:
         return False
-    i = 0
-    while i + 8 <= length and _word(a, a_start + i) == _word(b, b_start + i):
+    i, end = a_start, a_start + length
+    further = b_start - a_start
+    while i + 8 <= end:
+        if _word(a, i) != _word(b, i + further):
+            return False
         i += 8
-    while i < length and _at(a, a_start + i) == _at(b, b_start + i):
-        i += 1
-    return i == length
+    return bool(_rest(a, i, end) == _rest(b, i + further, end + further))
 
 
 def _word(text: ByteArray, p: int) -> np.uint64:
     """The eight bytes from p on; compiled, this is one load."""
     word = np.uint64(0)
     for i in range(8):
+        word |= np.uint64(_at(text, p + i)) << np.uint64(8 * i)
+    return word
+
+
+def _rest(text: ByteArray, p: int, end: int) -> np.uint64:
+    """The bytes from p to the end, seven at most, as a number; a load unless the text ends too early for it."""
+    if p >= end:  # shifted below, bits of a negative number would be anything
+        return np.uint64(0)
+    if p + 8 <= text.size:
+        return _word(text, p) & ((np.uint64(1) << np.uint64(8 * (end - p))) - np.uint64(1))
+    word = np.uint64(0)
+    for i in range(end - p):
         word |= np.uint64(_at(text, p + i)) << np.uint64(8 * i)
     return word
 

@@ -11,11 +11,12 @@ import numpy as np
 from metrics_core.blocks import FloatArray, IntArray, KeyTable, Source
 from metrics_core.columns import CONTENTS, ColumnKind, contents
 from metrics_core.errors import InputError
+from metrics_core.key_matching import KeyedDocuments
 from metrics_core.keys import decode_keys
 from metrics_core.policies import Policies
 from metrics_core.repeats import settle_repeats
 from metrics_core.sources.arrays import ArraySource, IdArrays
-from metrics_core.sources.keyed import KeyedDocuments, KeyedSource
+from metrics_core.sources.keyed import KeyedSource
 from metrics_core.trec import Qrels, Run
 
 if TYPE_CHECKING:

@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from metrics_core.blocks import BLOCK_CELLS, FloatArray, IntArray, KeyTable, RankedBlock, ScoredBlock, pad
-from metrics_core.compile import compiled
-from metrics_core.kernels.bytes import match_rows
 from metrics_core.kernels.join import NARROW
+from metrics_core.key_matching import KeyedDocuments, match_keys
 from metrics_core.keys import decode_keys
 from metrics_core.ranks import ranked_block
-
-_match_rows = compiled(match_rows)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedDocuments:
-    """The documents of many queries: the judged ones with their grades, or rankings with their scores."""
-
-    keys: KeyTable  # (n_documents,); a length of -1: a null, which equals nothing
-    values: FloatArray | None  # (n_documents,) grades or scores; None: rankings in rank order
-    ranges: IntArray  # (n_queries, 2) where each query's documents begin and end
-
-    @property
-    def lengths(self) -> IntArray:
-        """(n_queries,) how many documents each query has."""
-        lengths: IntArray = self.ranges[:, 1] - self.ranges[:, 0]
-        return lengths
 
 
 class KeyedSource:
@@ -52,34 +33,16 @@ class KeyedSource:
 
     def match(self, rows: IntArray) -> RankedBlock | ScoredBlock:
         """The judgements of the queries at `rows`, matched to their retrieved documents; called from any thread."""
-        judged, retrieved = self.judged, self.retrieved
-        assert judged.values is not None
+        judged, retrieved = self.judged.of(rows), self.retrieved.of(rows)
         n_retrieved = self.n_retrieved[rows]
         n_queries, width = rows.size, int(n_retrieved.max(initial=0))
         n_judged = int(self.n_judged[rows].max(initial=0))
         with_scores = retrieved.values is not None
         grades = np.full((n_queries, width), np.nan)
-        judged_grades, judged_steps = _cells(n_queries, n_judged, by_query=n_judged > NARROW)  # as the join takes them
+        judged_grades = _cells(n_queries, n_judged, by_query=n_judged > NARROW)  # as the join takes them
         scores = np.full((n_queries, width if with_scores else 0), np.nan)
-        repeat_of = np.full(int(n_retrieved.sum()), -1, np.int32)
-        n_repeats = _match_rows(
-            judged.keys.blob,
-            judged.keys.starts,
-            judged.keys.lengths,
-            judged.values,
-            judged.ranges[rows],
-            retrieved.keys.blob,
-            retrieved.keys.starts,
-            retrieved.keys.lengths,
-            np.empty(0) if retrieved.values is None else retrieved.values,
-            retrieved.ranges[rows],
-            grades,
-            judged_grades.reshape(-1, order="A"),
-            judged_steps,
-            scores,
-            repeat_of,
-        )
-        repeats = pad(repeat_of, n_retrieved, -1) if n_repeats else None
+        repeat_of = match_keys(judged, retrieved, grades, judged_grades, scores)
+        repeats = None if repeat_of is None else pad(repeat_of, n_retrieved, -1)
         if not with_scores:
             return ranked_block(rows, grades, n_retrieved, judged_grades, repeats)
 
@@ -99,8 +62,6 @@ class KeyedSource:
         return repr(decode_keys(self.key_bytes(np.array([row]), np.array([position])))[0])
 
 
-def _cells(n_queries: int, width: int, *, by_query: bool) -> tuple[FloatArray, IntArray]:
-    """(n_queries, width) of NaN, and how far its rows and columns are apart in memory."""
-    if by_query:
-        return np.full((n_queries, width), np.nan), np.array([width, 1])
-    return np.full((width, n_queries), np.nan).T, np.array([1, n_queries])
+def _cells(n_queries: int, width: int, *, by_query: bool) -> FloatArray:
+    """(n_queries, width) of NaN, a query's side by side or not."""
+    return np.full((n_queries, width), np.nan) if by_query else np.full((width, n_queries), np.nan).T

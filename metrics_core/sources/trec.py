@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metrics_core.sources.keyed import KeyedDocuments, KeyedSource
+from metrics_core.key_matching import KeyedDocuments
+from metrics_core.sources.keyed import KeyedSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
