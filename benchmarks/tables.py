@@ -433,7 +433,7 @@ WORKLOAD = Workload(
                 times_the_time(OURS_TWO_THREADS, SCANNER_TWO_THREADS, gate=1.6, aim=1.2),
                 times_as_fast(OURS, DUCKDB_LISTS, DUCKDB_JOIN, gate=1),
             ),
-            rounds=3,
+            rounds=7,
         ),
         Case(
             "parquet to parts, 20M x 10",
