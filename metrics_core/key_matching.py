@@ -30,7 +30,7 @@ class KeyedDocuments:
 
     def of(self, rows: IntArray) -> KeyedDocuments:
         """The documents of the queries at `rows`."""
-        return KeyedDocuments(self.keys, self.values, self.ranges[rows])
+        return KeyedDocuments(self.keys, self.values, self.ranges.take(rows, axis=0))
 
 
 def match_keys(
