@@ -19,7 +19,7 @@ os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 # Without a deadline: the first example of a test may compile a kernel.
 settings.register_profile("dev", max_examples=50, deadline=None)
-settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True)
+settings.register_profile("ci", max_examples=75, deadline=None, derandomize=True)
 settings.register_profile("nightly", max_examples=5_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
