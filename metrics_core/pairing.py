@@ -59,8 +59,8 @@ def pair(
         InputError: kinds that do not go together, or queries that do not, where the policies refuse that.
         PolicyError: a policy that cannot apply to this kind of input.
     """
-    if query_ids is not None and not is_list(query_ids):
-        raise InputError(f"query_ids must be a list of ids, got {query_ids!r:.80}")
+    if query_ids is not None:
+        _check_ids(query_ids)
     qrels, run = _arrays(qrels), _arrays(run)
     if document_comparison_field != "content" and not (_is_lists(qrels) and _is_lists(run)):
         raise InputError(
@@ -227,14 +227,23 @@ def _check_judgements(names: Sequence[Any], judgements: Sequence[Any]) -> None:
             raise InputError(f"the judgements of query {query!r} must be a dict of grades, got {_kind(wrong)}")
 
 
+def _check_ids(query_ids: Sequence[Any]) -> None:
+    if not is_list(query_ids):
+        raise InputError(f"query_ids must be a list of ids, got {query_ids!r:.80}")
+    try:
+        n_distinct = len(set(query_ids))
+    except TypeError as error:
+        raise InputError(f"query_ids must be strings or integers: {error}") from error
+    if n_distinct < len(query_ids):
+        raise InputError("query_ids must be distinct")
+
+
 def _chosen(query_ids: Sequence[Any], judged: Sequence[Any]) -> list[Any]:
     known = set(judged)
     names = list(query_ids)
     unknown = [name for name in names if name not in known]
     if unknown:
         raise InputError(f"query_ids must be judged queries; qrels lack {_some(unknown)}")
-    if len(set(names)) < len(names):
-        raise InputError("query_ids must be distinct")
     return names
 
 
@@ -247,8 +256,6 @@ def _positional_ids(query_ids: Sequence[Any] | None, n_qrels: int, n_run: int) -
         return range(n_qrels)
     if len(query_ids) != n_qrels:
         raise InputError(f"query_ids must name each of the {n_qrels} queries, got {len(query_ids)}")
-    if len(set(query_ids)) < n_qrels:
-        raise InputError("query_ids must be distinct")
     return query_ids
 
 

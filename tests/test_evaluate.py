@@ -295,6 +295,9 @@ class TestBadIds:
         arrays = np.array([[1], [2]]), np.array([[1], [2]])
         refused(InputError, "query_ids must name each of the 2 queries, got 1", *arrays, "RR", query_ids=["q"])
         refused(InputError, "query_ids must be distinct", *arrays, "RR", query_ids=["q", "q"])
+        unhashable = "query_ids must be strings or integers: unhashable type: 'list'"
+        for sides in ((QRELS, RUN), arrays):
+            refused(InputError, unhashable, *sides, "RR", query_ids=["q", ["q"]])
 
 
 class TestBadFiles:
