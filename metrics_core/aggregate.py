@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import exp, fsum, log, nan, sqrt
 from typing import Literal, Self
 
@@ -35,10 +37,17 @@ def aggregate(values: FloatArray, how: AggregateName = "mean") -> Aggregate:
     elif how == "sum":
         value = fsum(scored)
     elif how == "mean":
-        value = fsum(scored) / len(scored)
+        value = _mean(scored)
     else:
         value = exp(fsum(log(max(score, SMALLEST_IN_GEOMETRIC_MEAN)) for score in scored) / len(scored))
     return Aggregate(value, len(scored), values.size)
+
+
+def _mean(scores: Sequence[float]) -> float:
+    try:
+        return fsum(scores) / len(scores)
+    except OverflowError:  # of the sum; the mean of floats is one
+        return float(sum(map(Fraction, scores)) / len(scores))
 
 
 @dataclass(frozen=True, slots=True)

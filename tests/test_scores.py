@@ -103,6 +103,11 @@ class TestAggregates:
         assert sum(values.tolist()) / 5 != fsum(values) / 5
         assert aggregate(values).value == fsum(values) / 5
 
+    def test_mean_of_what_sums_beyond_the_floats(self):
+        largest = 1.7976931348623157e308
+        assert aggregate(np.array([largest, largest, nan])) == Aggregate(largest, 2, 3)
+        assert aggregate(np.array([largest, -largest, largest, -largest])).value == 0
+
     @given(st.lists(st.floats(0, 1) | st.just(nan), max_size=30), st.randoms(use_true_random=False))
     def test_equal_the_twins_in_any_order(self, values, random):
         shuffled = random.sample(values, len(values))
