@@ -114,7 +114,7 @@ class RowGroups:
 
     @property
     def batch_rows(self) -> int:
-        """How many of the rows make a batch of some tens of megabytes, as rows are on average."""
+        """How many of the rows make a batch of some tens of megabytes at most, as rows are on average."""
         if not self.n_bytes or not self.n_rows:
             return _MOST_BATCH_ROWS // 2
         return min(_MOST_BATCH_ROWS, max(_FEWEST_BATCH_ROWS, _BATCH_BYTES * self.n_rows // self.n_bytes))
