@@ -47,6 +47,10 @@ class KeyTable:
     starts: IntArray  # (n_keys,), offsets into blob
     lengths: Int32Array  # (n_keys,), in bytes
 
+    def take(self, places: IntArray) -> KeyTable:
+        """The strings at these places."""
+        return KeyTable(self.blob, self.starts[places], self.lengths[places])
+
 
 @dataclass(frozen=True, slots=True)
 class RankedBlock:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -58,6 +57,15 @@ def encode_keys(keys: Sequence[object]) -> KeyTable:
     raise InputError(f"ids of mixed types have no order: {kinds}; make them one type")
 
 
+def are_texts(ids: Iterable[object]) -> bool:
+    """Whether all are str, found by joining them: half the time of looking at their types."""
+    try:
+        "".join(cast("Iterable[str]", ids))
+    except TypeError:
+        return False
+    return True
+
+
 def check_one_kind(what: str, collections: Iterable[Collection[object]]) -> None:
     """Refuses ids of which some are strings and others numbers, say, which would never match.
 
@@ -69,8 +77,7 @@ def check_one_kind(what: str, collections: Iterable[Collection[object]]) -> None
         InputError: ids of different kinds, or of one that is no id's.
     """
     collections = list(collections)
-    with suppress(TypeError):
-        deque(map("".join, cast("list[Iterable[str]]", collections)), maxlen=0)  # half the time of looking at types
+    if all(map(are_texts, collections)):
         return
     examples = {type(one): one for one in chain.from_iterable(collections)}
     kinds = {_kind_of_id(what, one): one for one in examples.values()}
@@ -91,9 +98,13 @@ def _only(keys: Sequence[object], kind: type[_T]) -> TypeGuard[Sequence[_T]]:
 
 
 def _encode(texts: Sequence[str]) -> KeyTable:
-    joined = "".join(texts)
-    if joined.isascii():
-        return _key_table_of(joined.encode("ascii"), texts)
+    with suppress(UnicodeEncodeError):
+        # Ends are found where NULs stand: in a quarter of the time of asking each text for its length.
+        blob = np.frombuffer(bytearray("\0".join(texts), "utf-8", "surrogateescape"), np.uint8)
+        ends = np.append(np.flatnonzero(blob == 0), blob.size)
+        if ends.size == len(texts):
+            starts = np.append(0, ends[:-1] + 1)
+            return KeyTable(blob, starts, (ends - starts).astype(np.int32))
     return _key_table([text.encode("utf-8", "surrogateescape") for text in texts])
 
 
@@ -105,13 +116,9 @@ def _encode_any(text: str) -> bytes:
 
 
 def _key_table(keys: Sequence[bytes]) -> KeyTable:
-    return _key_table_of(b"".join(keys), keys)
-
-
-def _key_table_of(joined: bytes, keys: Sequence[str] | Sequence[bytes]) -> KeyTable:
     lengths = np.fromiter(map(len, keys), np.int32, len(keys))
     # Of a bytearray, so that the array can be written to like all others: numba compiles once more for read-only ones.
-    return KeyTable(np.frombuffer(bytearray(joined), np.uint8), starts_of(lengths), lengths)
+    return KeyTable(np.frombuffer(bytearray(b"".join(keys)), np.uint8), starts_of(lengths), lengths)
 
 
 def starts_of(lengths: Int32Array | IntArray) -> IntArray:

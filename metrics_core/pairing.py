@@ -166,12 +166,14 @@ def _pair_by_query(
             raise InputError(f"qrels judge nothing of {run_name}'s {_some(unjudged_names)}")
     names = judged if query_ids is None else _chosen(query_ids, judged)
     rankings: list[Any] = []
+    missing: BoolArray = np.zeros(len(names), np.bool_)
     if isinstance(run, Run):
-        absences = map(not_, map(set(retrieved).__contains__, names))
+        missing[:] = [*map(not_, map(set(retrieved).__contains__, names))]
+    elif names == retrieved:  # in one order, so that none needs to be looked up: a third of the time
+        rankings = list(run.values())
     else:
         rankings = list(map(run.get, names, repeat(_NO_RANKING)))
-        absences = map(is_, rankings, repeat(_NO_RANKING))
-    missing: BoolArray = np.fromiter(absences, np.bool_, len(names))
+        missing[:] = [*map(is_, rankings, repeat(_NO_RANKING))]
     if policies.missing == "error" and missing.any():
         absent = [name for name, is_missing in zip(names, missing.tolist(), strict=True) if is_missing]
         raise InputError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metrics_core.blocks import NO_RANK, FloatArray, Int32Array, IntArray, UInt16Array
+from metrics_core.blocks import NO_RANK, BoolArray, FloatArray, Int32Array, IntArray, UInt16Array
 
 _TILE = 256  # rankings that are compared side by side: their ids stay in the L1 cache
 _NARROW_RANKINGS = 24  # the longest, and
@@ -326,19 +326,18 @@ def locate(
     judged: FloatArray,
     judged_scores: FloatArray,
     grades: FloatArray,
-    tied: IntArray,
-) -> int:
-    """Finds judged documents in rankings by their scores alone; returns how many this leaves open, being tied.
+    tied: BoolArray,
+) -> None:
+    """Finds judged documents in rankings by their scores alone, as far as these tell them from others.
 
     Args:
         scores: (q, width) in input order.
         n_retrieved: (q,)
         judged, judged_scores: (q, n_judged) grades, and scores in the ranking; NaN = not retrieved, or no document.
         grades: (q, width) NaN on entry; on return the judgements of those found.
-        tied: (n, 3) on return, with room for all judged documents: of each that is retrieved and shares its score,
-            the query's place, its own position among the judged, and the first position with that score.
+        tied: (q, width) False on entry; on return whether a document shares its score with another that is judged, or
+            is judged itself and shares its score.
     """
-    n_tied = 0
     for q in range(scores.shape[0]):
         row = scores[q, : n_retrieved[q]]
         for j in range(judged.shape[1]):
@@ -352,10 +351,9 @@ def locate(
                     first = i
             if equal == 1:
                 grades[q, first] = judged[q, j]
-            else:
-                tied[n_tied, 0], tied[n_tied, 1], tied[n_tied, 2] = q, j, first
-                n_tied += 1
-    return n_tied
+                continue
+            for i in range(first, row.size):
+                tied[q, i] |= row[i] == score
 
 
 def sort_descending(values: FloatArray) -> None:

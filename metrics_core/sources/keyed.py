@@ -53,9 +53,7 @@ class KeyedSource:
 
     def key_bytes(self, rows: IntArray, positions: IntArray) -> KeyTable:
         """The ids of the documents at `positions` (from 0) of the rankings of the queries at `rows`."""
-        places = self.retrieved.ranges[rows, 0] + positions
-        keys = self.retrieved.keys
-        return KeyTable(keys.blob, keys.starts[places], keys.lengths[places])
+        return self.retrieved.keys.take(self.retrieved.ranges[rows, 0] + positions)
 
     def describe(self, row: int, position: int) -> str:
         """The id of one retrieved document."""

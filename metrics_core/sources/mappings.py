@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
-from itertools import chain, repeat
+from collections.abc import Callable, Mapping, Sequence, Sized
+from itertools import chain, compress, repeat
 from math import nan
 from typing import Any, TypeAlias
 
@@ -68,31 +68,6 @@ class _Mappings:
         return pad(finite_floats(numbers, describe), lengths, nan)
 
 
-class _Listed:
-    """The documents of some rankings of a block as lists, end to end, as dicts know no positions.
-
-    What this costs is the memory in which the documents lie, touched here for the first time.
-    """
-
-    def __init__(self, rankings: Sequence[Numbers]) -> None:
-        self.documents: list[Id] = []
-        self._rankings = rankings
-        self._starts = [-1] * len(rankings)
-
-    def start(self, place: int) -> int:
-        """Where in `documents` those of the ranking at this place in the block begin, from now on if not before."""
-        if self._starts[place] < 0:
-            self._starts[place] = len(self.documents)
-            self.documents += self._rankings[place]
-        return self._starts[place]
-
-    def documents_at(self, places: IntArray, positions: IntArray) -> list[Id]:
-        """The documents at `positions` (from 0) of the rankings at `places` in the block."""
-        for place in np.flatnonzero(np.bincount(places)).tolist():
-            self.start(place)
-        return [*map(self.documents.__getitem__, (np.array(self._starts)[places] + positions).tolist())]
-
-
 class MappingSource(_Mappings):
     """Dicts of judgements and of scored documents, {query: {document: score}}."""
 
@@ -111,38 +86,41 @@ class MappingSource(_Mappings):
         comparisons = (n_judged * n_retrieved).sum()
         by_document = n_judged.sum() > n_retrieved.sum() or comparisons > _COMPARISONS_A_LOOKUP * n_retrieved.sum()
         tables, wanted = (judgements, rankings) if by_document else (rankings, judgements)
-        n_wanted = n_retrieved if by_document else n_judged
-        scores_in_turn: list[Any] = []
-        looked_up: list[Any] = []
-        for ranking, table, documents in zip(rankings, tables, wanted, strict=True):
-            scores_in_turn += ranking.values()
-            looked_up += map(table.get, documents, repeat(nan))  # in half the time, what was just read being cached
-        scores = self._padded("score", scores_in_turn, rankings, n_retrieved, rows)
-        judged = self._grades(judgements, rows)
-        found = pad(floats(looked_up), n_wanted, nan)
         # Of each ranking the first document alone: to look at them all takes a third of an evaluation.
-        check_one_kind("document", [*judgements, [*map(next, map(iter, filter(len, rankings)))]])
-        listed = _Listed(rankings)
-        if by_document:
-            grades = found
-        else:
+        firsts = [*map(next, map(iter, filter(len, rankings)))]
+        try:
+            "".join(firsts)
+            all_grades, all_scores, looked_up = _read(judgements, rankings, tables, wanted, "".join)
+        except TypeError:  # they are not all str
+            check_one_kind("document", [*judgements, firsts])
+            all_grades, all_scores, looked_up = _read(judgements, rankings, tables, wanted, len)
+        scores = self._padded("score", all_scores, rankings, n_retrieved, rows)
+        grades_of_judged = self._padded("grade", all_grades, judgements, n_judged, rows)
+        found = pad(floats(looked_up), n_retrieved if by_document else n_judged, nan)
+        grades = found
+        tied = np.zeros(scores.shape, np.bool_)
+        documents_of_tied: list[Id] = []
+        if not by_document:
             grades = np.full(scores.shape, nan)
-            tied = np.empty((judged.size, 3), np.int64)
-            tied = tied[: _locate(scores, n_retrieved, judged, found, grades, tied)]
-            places, numbers, firsts = tied.T
-            # By columns: a list for each tied document would make the garbage collector visit all of the input.
-            positions: list[int] = []
-            last = -1
-            for q, j, first in zip(places.tolist(), numbers.tolist(), firsts.tolist(), strict=True):
-                if q != last:
-                    last, start, known = q, listed.start(q), list(judgements[q])
-                positions.append(listed.documents.index(known[j], start + first) - start)
-            grades[places, positions] = judged[places, numbers]
+            _locate(scores, n_retrieved, grades_of_judged, found, grades, tied)
+            grades_of_tied: list[Any] = []
+            for place in np.flatnonzero(tied.any(axis=1)).tolist():
+                documents = [*compress(rankings[place], tied[place].tobytes().rstrip(b"\0"))]
+                grades_of_tied += map(judgements[place].get, documents, repeat(nan))
+                documents_of_tied += documents
+            grades[tied] = floats(grades_of_tied)
 
         def keys(places: IntArray, positions: IntArray) -> KeyTable:
-            return encode_keys(listed.documents_at(places, positions))
+            listed, documents = tied, documents_of_tied
+            asked = np.zeros(scores.shape, np.bool_)
+            asked[places, positions] = True
+            if (asked > tied).any():  # they were looked up, or their scores are equal as float32 only
+                listed = asked
+                documents = [*chain.from_iterable(map(compress, rankings, map(bytes, asked)))]
+            numbers = np.cumsum(listed).reshape(listed.shape) - 1
+            return encode_keys(documents).take(numbers[places, positions])
 
-        return ScoredBlock(rows, grades, n_retrieved, scores, judged, None, keys)
+        return ScoredBlock(rows, grades, n_retrieved, scores, grades_of_judged, None, keys)
 
     def describe(self, row: int, position: int) -> str:
         """The id of one retrieved document."""
@@ -168,6 +146,29 @@ class RankedListSource(_Mappings):
     def describe(self, row: int, position: int) -> str:
         """The id of one retrieved document."""
         return repr(self.rankings[row][position])
+
+
+def _read(
+    judgements: Sequence[Numbers],
+    rankings: Sequence[Numbers],
+    tables: Sequence[Numbers],
+    wanted: Sequence[Numbers],
+    check: Callable[[Numbers], Any],
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """All grades, all scores, and what the tables hold of the documents wanted, NaN where nothing; end to end.
+
+    A query at a time, as what was just read is cached: with many judgements this takes half the time of reading first
+    all that is judged. For the same reason the judged documents are checked here.
+    """
+    grades: list[Any] = []
+    scores: list[Any] = []
+    found: list[Any] = []
+    for judged, ranking, table, documents in zip(judgements, rankings, tables, wanted, strict=True):
+        grades += judged.values()
+        check(judged)
+        scores += ranking.values()
+        found += map(table.get, documents, repeat(nan))
+    return grades, scores, found
 
 
 def _lengths(collections: Sequence[Sized]) -> IntArray:
