@@ -215,13 +215,18 @@ def _match_tiles(
                     ranked[i, t] = retrieved_ids[begin[t] + i]
             if find_unjudged:
                 _mark_repeats(ranked, n_retrieved, n_queries, twice)
-            _find_narrow(ranked, known, n_retrieved, n_judged, n_queries, found, twice)
+            _find_narrow(ranked, known, n_retrieved, n_queries, found)
         else:
             for t in range(n_queries):
                 ranking = retrieved_ids[begin[t] : begin[t] + n_retrieved[t]]
                 if find_unjudged and not _all_differ(ranking, slot_of):
                     twice[t] = 1
-                _find(ranking, known, n_judged[t], t, found, twice)
+                _find(ranking, known, n_judged[t], t, found)
+        for j in range(most):
+            for t in range(n_queries):  # without branches, which could not be predicted
+                seen = found[j, t] if np.int32(j) < n_judged[t] else np.int32(0)
+                twice[t] |= np.int32(1) if seen >= 2 * _ONCE else np.int32(0)
+                found[j, t] = np.int32((seen - _ONCE) * _NUMBERS + j) if seen > 0 else _NOWHERE
         for end in range(most - 1, 0, -1):
             for j in range(end):
                 for t in range(n_queries):
@@ -246,41 +251,30 @@ def _match_tiles(
 
 
 def _find_narrow(
-    ranked: IntArray,
-    known: IntArray,
-    n_retrieved: Int32Array,
-    n_judged: Int32Array,
-    n_queries: int,
-    found: Int32Array,
-    twice: Int32Array,
+    ranked: IntArray, known: IntArray, n_retrieved: Int32Array, n_queries: int, found: Int32Array
 ) -> None:
-    """Looks for the judged documents of a tile's queries, each step for all of these; see `_match_tiles`."""
-    n_found = np.zeros(_TILE, np.int32)
+    """Looks for the judged documents of a tile's queries, each step for all of these; `found` is as of `_find`."""
     for j in range(known.shape[0]):
         for t in range(n_queries):
-            found[j, t], n_found[t] = _NOWHERE, 0
+            found[j, t] = 0
         for i in range(ranked.shape[0]):
-            here = np.int32(i * _NUMBERS + j)
+            here = np.int32(_ONCE + i)
             for t in range(n_queries):
-                same = (ranked[i, t] == known[j, t]) & (np.int32(i) < n_retrieved[t]) & (np.int32(j) < n_judged[t])
-                found[j, t] = here if same else found[j, t]
-                n_found[t] += np.int32(1) if same else np.int32(0)
-        for t in range(n_queries):
-            twice[t] |= np.int32(1) if n_found[t] > 1 else np.int32(0)
+                same = (ranked[i, t] == known[j, t]) & (np.int32(i) < n_retrieved[t])
+                found[j, t] += here if same else np.int32(0)
 
 
-def _find(ranking: IntArray, known: IntArray, n_judged: int, t: int, found: Int32Array, twice: Int32Array) -> None:
-    """Looks for the judged documents of one query of a tile, going through the ranking for each; see `_match_tiles`."""
-    for j in range(known.shape[0]):
-        found[j, t] = _NOWHERE
+def _find(ranking: IntArray, known: IntArray, n_judged: int, t: int, found: Int32Array) -> None:
+    """Looks for the judged documents of one query of a tile, going through the ranking for each.
+
+    `found` tells of each how often it stands there and the sum of the positions, as one number.
+    """
     for j in range(n_judged):
         wanted = known[j, t]
-        seen = np.int32(0)  # how often, and the sum of the positions, as one number
+        seen = np.int32(0)
         for i in range(ranking.size):
             seen = np.int32(seen + (np.int32(_ONCE + i) if ranking[i] == wanted else np.int32(0)))
-        # without branches, which could not be predicted
-        twice[t] |= np.int32(1) if seen >= 2 * _ONCE else np.int32(0)
-        found[j, t] = np.int32((seen - _ONCE) * _NUMBERS + j) if seen > 0 else _NOWHERE
+        found[j, t] = seen
 
 
 def _mark_repeats(ids: IntArray, lengths: Int32Array, n_queries: int, twice: Int32Array) -> None:
