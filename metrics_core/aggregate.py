@@ -37,13 +37,14 @@ def aggregate(values: FloatArray, how: AggregateName = "mean") -> Aggregate:
     elif how == "sum":
         value = fsum(scored)
     elif how == "mean":
-        value = _mean(scored)
+        value = mean(scored)
     else:
         value = exp(fsum(log(max(score, SMALLEST_IN_GEOMETRIC_MEAN)) for score in scored) / len(scored))
     return Aggregate(value, len(scored), values.size)
 
 
-def _mean(scores: Sequence[float]) -> float:
+def mean(scores: Sequence[float] | FloatArray) -> float:
+    """The mean of finite numbers, rounded once, so that it does not depend on their order."""
     try:
         return fsum(scores) / len(scores)
     except OverflowError:  # of the sum; the mean of floats is one

@@ -22,6 +22,7 @@ from metrics_core.scores import Scores
 
 RunsLike: TypeAlias = Any  # documented in comparison.compare
 _UNNAMED = "score"  # the metric of {query: value}, unless something names it
+_LARGEST_SCORE = 1e100
 _KEY_JOINS = "key= names a column of ids to join them by"
 
 
@@ -261,9 +262,23 @@ def _checked(values: Any, name: str, metric: str, ids: Sequence[Any]) -> FloatAr
         raise InputError(f"run {name!r} has {len(values)} scores of {metric} for {len(ids)} rows")
     if not isinstance(values, np.ndarray) or values.dtype != np.float64 or np.isinf(values).any():
         for query, value in zip(ids, values, strict=True):
-            if value is not None and (not isinstance(value, (Real, np.bool_)) or isinf(value)):
+            if value is not None and not _is_score(value):
                 raise InputError(
                     f"the {metric} of query {query!r} in run {name!r} must be a finite number, or None or NaN where it "
                     f"was not scored; got {value!r:.80}"
                 )
-    return np.array([np.nan if value is None else value for value in values], np.float64)
+    scores = np.array([np.nan if value is None else value for value in values], np.float64)
+    if np.fmax.reduce(np.abs(scores), initial=0) > _LARGEST_SCORE:
+        query = ids[int(np.nanargmax(np.abs(scores)))]
+        raise InputError(
+            f"the {metric} of query {query!r} in run {name!r} is beyond {_LARGEST_SCORE:g}: squares of differences "
+            "would overflow"
+        )
+    return scores
+
+
+def _is_score(value: object) -> bool:
+    try:
+        return isinstance(value, (Real, np.bool_)) and not isinf(value)
+    except OverflowError:  # of an integer beyond the floats
+        return False

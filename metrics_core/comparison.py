@@ -6,13 +6,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import combinations
-from math import fsum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from metrics_core import __version__, statistics
-from metrics_core.aggregate import Aggregate, aggregate
+from metrics_core.aggregate import Aggregate, aggregate, mean
 from metrics_core.alignment import AlignedRuns, RunsLike, align
 from metrics_core.blocks import FloatArray
 from metrics_core.errors import InputError
@@ -300,7 +299,8 @@ def compare(
 
     Raises:
         InputError: fewer than two runs, two of one name, an unknown baseline or choice, fewer than two queries that
-            a pair has scores for, scores that are no numbers, or a metric aggregated by the geometric mean.
+            a pair has scores for, scores that are no numbers or beyond 1e100, or a metric aggregated by the geometric
+            mean.
         MetricNameError: a metric that a run does not have.
     """
     for name, value, choices in (
@@ -451,9 +451,9 @@ class _Pair:
             other=self.other,
             n=n,
             n_left_out=self.n_queries - n,
-            mean=fsum(self.first) / n,
-            other_mean=fsum(self.second) / n,
-            difference=fsum(self.differences) / n,
+            mean=mean(self.first),
+            other_mean=mean(self.second),
+            difference=mean(self.differences),
             low=low,
             high=high,
             sd=float(statistics.standard_deviation(self.differences)[0]),
@@ -499,7 +499,7 @@ def _tested(
         place = {name: column for column, name in enumerate(runs.names)}
         return [
             (
-                fsum(pair.differences) / pair.differences.size,
+                mean(pair.differences),
                 float(p[pair.metric][place[pair.run], place[pair.other]]),
             )
             for pair in pairs

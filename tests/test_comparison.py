@@ -140,9 +140,14 @@ class TestUnscored:
         with pytest.raises(InputError, match="1 of 2 queries have a score of both 'a' and 'b'; a comparison needs two"):
             compare({"a": {"x": 1, "y": 1}, "b": {"x": 1, "y": NAN}})
 
-    @pytest.mark.parametrize("value", [float("inf"), "0.5", [1]])
+    @pytest.mark.parametrize("value", [float("inf"), "0.5", [1], 10**400])
     def test_what_is_no_number(self, value):
         with pytest.raises(InputError, match="the score of query 'y' in run 'a' must be a finite number"):
+            compare({"a": {"x": 1, "y": value}, "b": {"x": 1, "y": 1}})
+
+    @pytest.mark.parametrize("value", [1e308, -1.5e100])
+    def test_what_has_no_square(self, value):
+        with pytest.raises(InputError, match=r"the score of query 'y' in run 'a' is beyond 1e\+100: squares"):
             compare({"a": {"x": 1, "y": value}, "b": {"x": 1, "y": 1}})
 
 
