@@ -250,9 +250,7 @@ def _match_tiles(
     return n_left
 
 
-def _find_narrow(
-    ranked: IntArray, known: IntArray, n_retrieved: Int32Array, n_queries: int, found: Int32Array
-) -> None:
+def _find_narrow(ranked: IntArray, known: IntArray, n_retrieved: Int32Array, n_queries: int, found: Int32Array) -> None:
     """Looks for the judged documents of a tile's queries, each step for all of these; `found` is as of `_find`."""
     for j in range(known.shape[0]):
         for t in range(n_queries):
