@@ -112,13 +112,13 @@ class MappingSource(_Mappings):
 
         def keys(places: IntArray, positions: IntArray) -> KeyTable:
             listed, documents = tied, documents_of_tied
+            cells = places * scores.shape[1] + positions
             asked = np.zeros(scores.shape, np.bool_)
-            asked[places, positions] = True
+            asked.reshape(-1)[cells] = True
             if (asked > tied).any():  # they were looked up, or their scores are equal as float32 only
                 listed = asked
                 documents = [*chain.from_iterable(map(compress, rankings, map(bytes, asked)))]
-            numbers = np.cumsum(listed).reshape(listed.shape) - 1
-            return encode_keys(documents).take(numbers[places, positions])
+            return encode_keys(documents).take(np.cumsum(listed)[cells] - 1)
 
         return ScoredBlock(rows, grades, n_retrieved, scores, grades_of_judged, None, keys)
 
