@@ -194,7 +194,7 @@ def _match_tiles(
     n_retrieved, n_judged = np.zeros(_TILE, np.int32), np.zeros(_TILE, np.int32)
     begin = np.zeros(_TILE, np.int64)
     twice = np.zeros(_TILE, np.int32)
-    found = np.empty((most, _TILE), np.int32)  # where each judged document stands, and which it is, as one number
+    found = np.empty((most, _TILE), np.int32)  # as of _find; then where each stands and which it is, as one number
     slot_of = np.zeros(_SLOTS, np.uint16)
     n_left = 0
     for first in range(0, left.size, _TILE):
@@ -265,7 +265,7 @@ def _find_narrow(ranked: IntArray, known: IntArray, n_retrieved: Int32Array, n_q
 def _find(ranking: IntArray, known: IntArray, n_judged: int, t: int, found: Int32Array) -> None:
     """Looks for the judged documents of one query of a tile, going through the ranking for each.
 
-    `found` tells of each how often it stands there and the sum of the positions, as one number.
+    On return `found` holds of each how often it stands there and the sum of the positions, as one number.
     """
     for j in range(n_judged):
         wanted = known[j, t]
@@ -327,8 +327,8 @@ def locate(
         n_retrieved: (q,)
         judged, judged_scores: (q, n_judged) grades, and scores in the ranking; NaN = not retrieved, or no document.
         grades: (q, width) NaN on entry; on return the judgements of those found.
-        tied: (q, width) False on entry; on return whether a document shares its score with another that is judged, or
-            is judged itself and shares its score.
+        tied: (q, width) False on entry; on return whether a document is one of several with its score, at least one of
+            which is judged.
     """
     for q in range(scores.shape[0]):
         row = scores[q, : n_retrieved[q]]
@@ -336,15 +336,15 @@ def locate(
             score = judged_scores[q, j]
             if np.isnan(score):
                 continue
-            equal, first = 0, 0
-            for i in range(row.size - 1, -1, -1):
+            equal, place = 0, 0
+            for i in range(row.size):
                 if row[i] == score:
                     equal += 1
-                    first = i
+                    place = i
             if equal == 1:
-                grades[q, first] = judged[q, j]
+                grades[q, place] = judged[q, j]
                 continue
-            for i in range(first, row.size):
+            for i in range(row.size):
                 tied[q, i] |= row[i] == score
 
 
