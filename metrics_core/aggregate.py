@@ -44,7 +44,7 @@ def aggregate(values: FloatArray, how: AggregateName = "mean") -> Aggregate:
 
 
 def mean(scores: Sequence[float] | FloatArray) -> float:
-    """The mean of finite numbers, rounded once, so that it does not depend on their order."""
+    """The mean of finite numbers; their sum is exact before it is rounded, so that their order does not matter."""
     try:
         return fsum(scores) / len(scores)
     except OverflowError:  # of the sum; the mean of floats is one

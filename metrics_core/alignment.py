@@ -22,7 +22,7 @@ from metrics_core.scores import Scores
 
 RunsLike: TypeAlias = Any  # documented in comparison.compare
 _UNNAMED = "score"  # the metric of {query: value}, unless something names it
-_LARGEST_SCORE = 1e100
+_LARGEST_SCORE = 1e100  # squares of differences of larger ones could overflow
 _KEY_JOINS = "key= names a column of ids to join them by"
 
 
@@ -268,11 +268,11 @@ def _checked(values: Any, name: str, metric: str, ids: Sequence[Any]) -> FloatAr
                     f"was not scored; got {value!r:.80}"
                 )
     scores = np.array([np.nan if value is None else value for value in values], np.float64)
-    if np.fmax.reduce(np.abs(scores), initial=0) > _LARGEST_SCORE:
-        query = ids[int(np.nanargmax(np.abs(scores)))]
+    huge = np.flatnonzero(np.abs(scores) > _LARGEST_SCORE)
+    if huge.size:
         raise InputError(
-            f"the {metric} of query {query!r} in run {name!r} is beyond {_LARGEST_SCORE:g}: squares of differences "
-            "would overflow"
+            f"the {metric} of query {ids[huge[0]]!r} in run {name!r} is beyond {_LARGEST_SCORE:g}: squares of "
+            "differences would overflow"
         )
     return scores
 

@@ -500,7 +500,7 @@ def _tested(
         return [
             (
                 mean(pair.differences),
-                float(p[pair.metric][place[pair.run], place[pair.other]]),
+                float(p[pair.metric][place[pair.run], place[pair.other]]) if pair.differences.any() else 1.0,
             )
             for pair in pairs
         ]

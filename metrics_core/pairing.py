@@ -168,12 +168,12 @@ def _pair_by_query(
     rankings: list[Any] = []
     missing: BoolArray = np.zeros(len(names), np.bool_)
     if isinstance(run, Run):
-        missing[:] = [*map(not_, map(set(retrieved).__contains__, names))]
+        missing[:] = list(map(not_, map(set(retrieved).__contains__, names)))
     elif names == retrieved:  # in one order, so that none needs to be looked up: a third of the time
         rankings = list(run.values())
     else:
         rankings = list(map(run.get, names, repeat(_NO_RANKING)))
-        missing[:] = [*map(is_, rankings, repeat(_NO_RANKING))]
+        missing[:] = list(map(is_, rankings, repeat(_NO_RANKING)))
     if policies.missing == "error" and missing.any():
         absent = [name for name, is_missing in zip(names, missing.tolist(), strict=True) if is_missing]
         raise InputError(

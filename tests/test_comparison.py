@@ -132,6 +132,14 @@ class TestUnscored:
         both = np.array([[0.9, 0.8, 0.1], [0.4, 0.4, 0.4]])
         assert comparison.difference("a", "c").p_adjusted == tukey_hsd_test(both)[0, 2]
 
+    @pytest.mark.filterwarnings("ignore:Wilcoxon's test")
+    @pytest.mark.parametrize("test", ["t", "permutation", "bootstrap", "wilcoxon", "tukey"])
+    def test_differences_that_are_none_are_not_significant(self, test):
+        """What rounding makes of equal scores is a tie to every test, beside a run that is always the same as well."""
+        runs = {"a": dict.fromkeys(range(20), 0.0), "b": {query: 1e-13 * (1 + query % 3) for query in range(20)}}
+        difference = compare(runs, test=test).difference("b", "a")
+        assert (difference.ties, difference.p_adjusted, difference.significant) == (20, 1.0, False)
+
     def test_nothing_or_too_little_in_common(self):
         with pytest.raises(
             InputError, match=r"no query has a score of both 'a' \(scored: 'x', …\) and 'b' \(scored: 1"

@@ -69,8 +69,8 @@ def success(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
 def reciprocal_rank(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
     for i in range(min(cutoff, grades.shape[0])):
         for q in range(out.size):
-            hit = 1.0 if (grades[i, q] >= rel) & (ranks[i, q] <= cutoff) else 0.0
-            out[q] = max(out[q], hit / ranks[i, q])  # always divided: without a branch, which could not be predicted
+            hit = (grades[i, q] >= rel) & (ranks[i, q] <= cutoff)
+            out[q] = max(out[q], 1.0 / ranks[i, q] if hit else 0.0)
 
 
 def average_precision(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):

@@ -93,7 +93,7 @@ class MappingSource(_Mappings):
             all_grades, all_scores, looked_up = _read(judgements, rankings, tables, wanted, "".join)
         except TypeError:  # they are not all str
             check_one_kind("document", [*judgements, firsts])
-            all_grades, all_scores, looked_up = _read(judgements, rankings, tables, wanted, len)
+            all_grades, all_scores, looked_up = _read(judgements, rankings, tables, wanted, len)  # checked already
         scores = self._padded("score", all_scores, rankings, n_retrieved, rows)
         grades_of_judged = self._padded("grade", all_grades, judgements, n_judged, rows)
         found = pad(floats(looked_up), n_retrieved if by_document else n_judged, nan)
@@ -159,6 +159,11 @@ def _read(
 
     A query at a time, as what was just read is cached: with many judgements this takes half the time of reading first
     all that is judged. For the same reason the judged documents are checked here.
+
+    Args:
+        judgements, rankings: of each query.
+        tables, wanted: the rankings and the judgements, or the other way round.
+        check: called with the judgements of each query; raises where their ids are not what it checks for.
     """
     grades: list[Any] = []
     scores: list[Any] = []
