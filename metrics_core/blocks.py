@@ -47,7 +47,7 @@ class KeyTable:
     starts: IntArray  # (n_keys,), offsets into blob
     lengths: Int32Array  # (n_keys,), in bytes
 
-    def take(self, places: IntArray) -> KeyTable:
+    def take(self, places: IntArray | BoolArray | slice) -> KeyTable:
         """The strings at these places."""
         return KeyTable(self.blob, self.starts[places], self.lengths[places])
 

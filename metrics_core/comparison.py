@@ -497,6 +497,7 @@ def _tested(
             for metric in runs.metrics
         }
         place = {name: column for column, name in enumerate(runs.names)}
+        # It sees the scores, not the differences: what these count as ties, it would tell apart by their rounding.
         return [
             (
                 mean(pair.differences),

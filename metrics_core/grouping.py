@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metrics_core.blocks import KeyTable
 from metrics_core.columns import CONTENTS, ColumnKind, contents
 from metrics_core.distinct import fingerprints_of
 from metrics_core.errors import FileFormatError, InputError
@@ -313,11 +312,10 @@ def _batches_of_qrels(qrels: Qrels) -> Iterator[pa.RecordBatch]:
     queries = texts(qrels.query_ids)
     for start in range(0, rows.size, _PIECE_ROWS):
         at = slice(start, start + _PIECE_ROWS)
-        keys = KeyTable(qrels.keys.blob, qrels.keys.starts[at], qrels.keys.lengths[at])
         yield pa.RecordBatch.from_pydict(
             {
                 "query_id": queries.take(pa.array(rows[at])),
-                "doc_id": texts(decode_keys(keys)),
+                "doc_id": texts(decode_keys(qrels.keys.take(at))),
                 "relevance": pa.array(qrels.grades[at]),
             }
         )

@@ -92,7 +92,8 @@ def _only(keys: Sequence[object], kind: type[_T]) -> TypeGuard[Sequence[_T]]:
 
 def _encode(texts: Sequence[str]) -> KeyTable:
     with suppress(UnicodeEncodeError):
-        # Ends are found where NULs stand: in a quarter of the time of asking each text for its length.
+        # Ends are found where NULs stand: in a quarter of the time of asking each text for its length. Of a bytearray,
+        # so that the array can be written to like all others: numba compiles once more for read-only ones.
         blob = np.frombuffer(bytearray("\0".join(texts), "utf-8", "surrogateescape"), np.uint8)
         ends = np.append(np.flatnonzero(blob == 0), blob.size)
         if ends.size == len(texts):
@@ -111,7 +112,6 @@ def _encode_any(text: str) -> bytes:
 
 def _key_table(keys: Sequence[bytes]) -> KeyTable:
     lengths = np.fromiter(map(len, keys), np.int32, len(keys))
-    # Of a bytearray, so that the array can be written to like all others: numba compiles once more for read-only ones.
     return KeyTable(np.frombuffer(bytearray(b"".join(keys)), np.uint8), starts_of(lengths), lengths)
 
 

@@ -63,8 +63,7 @@ class _TrecData:
 
     def document(self, place: int) -> str:
         """The id of the document at a place, counted over all queries."""
-        at = slice(place, place + 1)
-        return decode_keys(KeyTable(self.keys.blob, self.keys.starts[at], self.keys.lengths[at]))[0]
+        return decode_keys(self.keys.take(slice(place, place + 1)))[0]
 
     def line(self, place: int) -> int:
         """The line, from 1, of the document at a place in the file that was read."""
@@ -249,7 +248,7 @@ def _without(data: _D, places: IntArray) -> _D:
     return type(data)(
         data.query_ids,
         data.offsets - np.searchsorted(places, data.offsets),
-        KeyTable(data.keys.blob, data.keys.starts[kept], data.keys.lengths[kept]),
+        data.keys.take(kept),
         data.values[kept],
         data.name,
         np.flatnonzero(kept) + 1 if data.lines is None else data.lines[kept],

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import fsum
 from typing import Any
 
+from metrics_core.aggregate import mean
 from metrics_core.answers import GroundTruthAnswers, Normalize, gold_answers, normalizer, token_f1
 from metrics_core.evaluators.serialisation import Evaluator
 
@@ -39,4 +39,4 @@ class AnswerF1Evaluator(Evaluator):
             max(token_f1(normalized(answer), normalized(predicted)) for answer in gold)
             for gold, predicted in zip(golds, predictions, strict=True)
         ]
-        return {"individual_scores": scores, "score": fsum(scores) / len(scores)}
+        return {"individual_scores": scores, "score": mean(scores)}

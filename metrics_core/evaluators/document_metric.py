@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from math import fsum
 from typing import Any
 
+from metrics_core.aggregate import mean
 from metrics_core.documents import comparison_value
 from metrics_core.evaluation import evaluate
 from metrics_core.evaluators.serialisation import Evaluator
@@ -56,7 +56,7 @@ class DocumentMetric(Evaluator):
             document_comparison_field=self.document_comparison_field,
         )
         individual_scores = scores.values[:, 0].tolist()
-        return {"score": fsum(individual_scores) / len(individual_scores), "individual_scores": individual_scores}
+        return {"score": mean(individual_scores), "individual_scores": individual_scores}
 
 
 def paired_questions(ground_truth_documents: DocumentLists, retrieved_documents: DocumentLists) -> list[DocumentLists]:

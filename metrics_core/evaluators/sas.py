@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import fsum
 from typing import TYPE_CHECKING, Any
 
+from metrics_core.aggregate import mean
 from metrics_core.answers import GroundTruthAnswers
 from metrics_core.evaluators.serialisation import Evaluator
 from metrics_core.similarity.settings import DEFAULT_MODEL, HUB_TOKEN, Dtype, Kind, OnTruncation, Settings
@@ -102,7 +102,7 @@ class SASEvaluator(Evaluator):
         self.warm_up()
         assert self._scorer is not None
         scores = self._scorer.score(pairs).scores.tolist()
-        return {"score": fsum(scores) / len(scores), "individual_scores": scores}
+        return {"score": mean(scores), "individual_scores": scores}
 
     def _init_parameters(self) -> dict[str, Any]:
         return self.settings.to_dict()

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from metrics_core import __version__
+from metrics_core.aggregate import aggregate
 from metrics_core.alignment import AlignedRuns, RunsLike, align
 from metrics_core.blocks import FloatArray
 from metrics_core.comparison import Comparison, MeanInterval, mean_intervals
@@ -166,7 +167,7 @@ class _Page:
             return _table(means_columns(self.comparison))
         columns = {"run": [Cell(name) for name in self.runs.names]}
         for metric in self.runs.metrics:
-            columns[metric] = [Cell(_mean(self.runs.column(name, metric))) for name in self.runs.names]
+            columns[metric] = [Cell(aggregate(self.runs.column(name, metric)).value) for name in self.runs.names]
         return _table(columns)
 
     def _intervals(self) -> dict[tuple[str, str], MeanInterval]:
@@ -223,7 +224,7 @@ class _Page:
         shown = []
         for metric, heading in (("nDCG", "nDCG"), ("R", "Recall"), ("Judged", "Judged share of the retrieved")):
             lines = {
-                name: [_mean(batch.score(f"{metric}@{cutoff}")) for cutoff in cutoffs]
+                name: [aggregate(batch.score(f"{metric}@{cutoff}")).value for cutoff in cutoffs]
                 for name, batch in batches.items()
             }
             shown.append({"heading": heading, "svg": charts.cutoffs_chart(metric, cutoffs, lines, colours)})
@@ -353,11 +354,6 @@ class _Page:
 
 def _scored(values: FloatArray) -> FloatArray:
     return values[~np.isnan(values)]
-
-
-def _mean(values: FloatArray) -> float:
-    scored = _scored(values)
-    return float(scored.mean()) if scored.size else np.nan
 
 
 def _table(columns: Mapping[str, Sequence[Cell]]) -> dict[str, Any]:

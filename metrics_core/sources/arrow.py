@@ -171,7 +171,7 @@ def row_source(
 
     def refusal(repeats: IntArray, queries: IntArray) -> InputError:
         place = int(repeats[0])
-        document = decode_keys(_at(keys, np.array([place])))[0]
+        document = decode_keys(keys.take(np.array([place])))[0]
         return InputError(
             f"query {query_ids[int(queries[0])]!r} judges document {document!r} twice in {roles['ground_truth']!r}; "
             "remove one, or say which counts: duplicate_judgements='max' or duplicate_judgements='last'"
@@ -182,7 +182,7 @@ def row_source(
     if settled is not None:
         counted &= settled
     if not counted.all():
-        keys, grades = _at(keys, np.flatnonzero(counted)), grades[counted]
+        keys, grades = keys.take(counted), grades[counted]
         judged_offsets = np.append(0, np.cumsum(counted))[judged_offsets]
     return KeyedSource(
         query_ids,
@@ -244,7 +244,7 @@ def long_table(
     keys = keys_of(documents)
     numbers = _floats(values, lambda place: f"row {place}, column {names[2]!r} of the {what}")
     if order is not None:
-        keys, numbers = _at(keys, order), numbers[order]
+        keys, numbers = keys.take(order), numbers[order]
     query_ids = tuple(encoded.dictionary.to_pylist())
     offsets = np.append(0, np.cumsum(np.bincount(row_of, minlength=len(query_ids))))
     if kind is Qrels:
@@ -253,7 +253,7 @@ def long_table(
             place = int(repeats[0])
             row = place if order is None else int(order[place])
             named = f"row {row} of the qrels" if name_of is None else name_of(row)
-            document = decode_keys(_at(keys, np.array([place])))[0]
+            document = decode_keys(keys.take(np.array([place])))[0]
             return InputError(
                 f"{named}: document {document!r} is judged twice for query {query_ids[int(queries[0])]!r}; remove one, "
                 "or say which counts: duplicate_judgements='max' or duplicate_judgements='last'"
@@ -261,7 +261,7 @@ def long_table(
 
         kept = settle_repeats(keys, numbers, offsets, duplicate_judgements, refusal)
         if kept is not None:
-            keys, numbers = _at(keys, np.flatnonzero(kept)), numbers[kept]
+            keys, numbers = keys.take(kept), numbers[kept]
             offsets = offsets - np.append(0, np.cumsum(~kept))[offsets]
     return LongTable(kind(query_ids, offsets, keys, numbers), *kinds)
 
@@ -358,10 +358,6 @@ class _Memory:
 
 def _bytes_of(buffer: pa.Buffer | None) -> Any:
     return np.empty(0, np.uint8) if buffer is None or not buffer.size else np.asarray(_Memory(buffer))
-
-
-def _at(keys: KeyTable, places: IntArray) -> KeyTable:
-    return KeyTable(keys.blob, keys.starts[places], keys.lengths[places])
 
 
 def _integers(values: pa.Array) -> Any:

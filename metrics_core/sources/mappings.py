@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from itertools import chain, compress, repeat
 from math import nan
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from metrics_core.blocks import FloatArray, Int32Array, IntArray, KeyTable, RankedBlock, ScoredBlock, pad
+from metrics_core.blocks import BoolArray, FloatArray, Int32Array, IntArray, KeyTable, RankedBlock, ScoredBlock, pad
 from metrics_core.compile import compiled
 from metrics_core.kernels.join import locate
 from metrics_core.keys import check_one_kind, encode_keys
@@ -40,11 +40,6 @@ class _Mappings:
         self.query_ids = query_ids
         self.judgements, self.rankings = judgements, rankings
         self.n_judged, self.n_retrieved = _lengths(judgements), _lengths(rankings)
-
-    def _grades(self, judgements: Sequence[Numbers], rows: IntArray) -> FloatArray:
-        """(n_queries, n_judged) the grades that the queries at `rows` have; see `_padded`."""
-        grades = [*chain.from_iterable(judged.values() for judged in judgements)]
-        return self._padded("grade", grades, judgements, self.n_judged[rows], rows)
 
     def _padded(
         self, what: str, numbers: Sequence[Any], mappings: Sequence[Numbers], lengths: IntArray, rows: IntArray
@@ -105,7 +100,7 @@ class MappingSource(_Mappings):
             _locate(scores, n_retrieved, grades_of_judged, found, grades, tied)
             grades_of_tied: list[Any] = []
             for place in np.flatnonzero(tied.any(axis=1)).tolist():
-                documents = [*compress(rankings[place], tied[place].tobytes().rstrip(b"\0"))]
+                documents = [*_marked(rankings[place], tied[place])]
                 grades_of_tied += map(judgements[place].get, documents, repeat(nan))
                 documents_of_tied += documents
             grades[tied] = floats(grades_of_tied)
@@ -113,11 +108,10 @@ class MappingSource(_Mappings):
         def keys(places: IntArray, positions: IntArray) -> KeyTable:
             listed, documents = tied, documents_of_tied
             cells = places * scores.shape[1] + positions
-            asked = np.zeros(scores.shape, np.bool_)
-            asked.reshape(-1)[cells] = True
-            if (asked > tied).any():  # they were looked up, or their scores are equal as float32 only
-                listed = asked
-                documents = [*chain.from_iterable(map(compress, rankings, map(bytes, asked)))]
+            if not tied.take(cells).all():  # they were looked up, or their scores are equal as float32 only
+                listed = np.zeros(scores.shape, np.bool_)
+                listed.put(cells, True)
+                documents = [*chain.from_iterable(map(_marked, rankings, listed))]
             return encode_keys(documents).take(np.cumsum(listed)[cells] - 1)
 
         return ScoredBlock(rows, grades, n_retrieved, scores, grades_of_judged, None, keys)
@@ -136,12 +130,13 @@ class RankedListSource(_Mappings):
         judgements = [self.judgements[row] for row in rows.tolist()]
         rankings = [self.rankings[row] for row in rows.tolist()]
         check_one_kind("document", [*judgements, *rankings])
-        judged = self._grades(judgements, rows)
+        all_grades = [*chain.from_iterable(judged.values() for judged in judgements)]
+        grades_of_judged = self._padded("grade", all_grades, judgements, self.n_judged[rows], rows)
         found = chain.from_iterable(
             map(grade_of.get, ranking, repeat(nan)) for grade_of, ranking in zip(judgements, rankings, strict=True)
         )
         grades = pad(floats([*found]), n_retrieved, nan)
-        return ranked_block(rows, grades, n_retrieved, judged, _repeats(rankings, grades.shape))
+        return ranked_block(rows, grades, n_retrieved, grades_of_judged, _repeats(rankings, grades.shape))
 
     def describe(self, row: int, position: int) -> str:
         """The id of one retrieved document."""
@@ -174,6 +169,11 @@ def _read(
         scores += ranking.values()
         found += map(table.get, documents, repeat(nan))
     return grades, scores, found
+
+
+def _marked(ranking: Numbers, marks: BoolArray) -> Iterator[Id]:
+    """The documents at the positions that are marked; those after the last are not touched."""
+    return compress(ranking, marks.tobytes().rstrip(b"\0"))
 
 
 def _lengths(collections: Sequence[Sized]) -> IntArray:
