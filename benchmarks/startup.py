@@ -13,12 +13,30 @@ from pathlib import Path
 
 from benchmarks.harness import ROOT, run_command, work_directory
 from benchmarks.trec_files import qrels_and_run_files
-from benchmarks.workload import Answers, Case, Contender, Gate, Prepared, Quantities, Size, Workload, times_the_time
+from benchmarks.workload import (
+    Answers,
+    Case,
+    Contender,
+    Gate,
+    Prepared,
+    Quantities,
+    Size,
+    Workload,
+    times_as_fast,
+    times_the_time,
+)
 
 NUMPY_IMPORT, OUR_IMPORT = "import numpy", "metrics-core, import metrics_core"
 EVALUATE_IMPORT = "metrics-core, from metrics_core import evaluate"  # what the import puts off until it is needed
 CACHED, UNCACHED = "metrics-core evaluate, disk cache", "metrics-core evaluate, no disk cache"
 KERNEL = "numba, one trivial cached kernel"
+FIRST, FIRST_PYTREC_EVAL, FIRST_RANX = "metrics-core", "pytrec_eval", "ranx"
+# Two metrics of dicts of dicts, printed in the form of the command.
+FIRST_INPUT = (
+    "qrels = {f'q{q:03}': {'d0': 1, f'd{q % 10}': 2} for q in range(100)}; "
+    "run = {q: {f'd{d}': 10.0 - d for d in range(10)} for q in qrels}; "
+)
+FIRST_OUTPUT = "; print('metric\\tmean', f'nDCG\\t{ndcg}', f'RR\\t{rr}', sep='\\n')"
 
 
 def _run(command: list[str], cache: Path) -> str:
@@ -55,6 +73,14 @@ def trivial_kernel(_size: Size, _seed: int) -> Prepared:
         raise ImportError("No module named 'numba'")
     script = str(Path(__file__).with_name("trivial_kernel.py"))
     return Prepared(lambda: _run([sys.executable, script], work_directory() / "numba-cache"))
+
+
+def first_scores(_size: Size, _seed: int, package: str, code: str) -> Prepared:
+    """A process that imports a package and scores little with it; where it compiles, without a disk cache."""
+    if find_spec(package) is None:
+        raise ImportError(f"No module named {package!r}")
+    command = [sys.executable, "-c", FIRST_INPUT + code + FIRST_OUTPUT]
+    return Prepared(lambda: _run(command, Path(tempfile.mkdtemp(dir=work_directory()))), _answers)
 
 
 def _over_numpy(ours: str, gate: float | None = None, aim: float | None = None) -> Gate:
@@ -98,8 +124,47 @@ WORKLOAD = Workload(
             ),
             rounds=9,
         ),
+        Case(
+            "first scores of a process, 100 x 10, no disk cache",
+            Size(100, 10, 2),
+            (
+                Contender(
+                    FIRST,
+                    partial(
+                        first_scores,
+                        package="metrics_core",
+                        code="from metrics_core import evaluate; "
+                        "ndcg, rr = evaluate(qrels, run, ['nDCG', 'RR']).mean().values()",
+                    ),
+                    reads_rows=False,
+                ),
+                Contender(
+                    FIRST_PYTREC_EVAL,
+                    partial(
+                        first_scores,
+                        package="pytrec_eval",
+                        code="from pytrec_eval import RelevanceEvaluator; "
+                        "found = RelevanceEvaluator(qrels, {'ndcg', 'recip_rank'}).evaluate(run).values(); "
+                        "ndcg, rr = (sum(each[n] for each in found) / len(found) for n in ('ndcg', 'recip_rank'))",
+                    ),
+                    reads_rows=False,
+                ),
+                Contender(
+                    FIRST_RANX,
+                    partial(
+                        first_scores,
+                        package="ranx",
+                        code="from ranx import Qrels, Run, evaluate; "
+                        "ndcg, rr = evaluate(Qrels(qrels), Run(run), ['ndcg', 'mrr']).values()",
+                    ),
+                    reads_rows=False,
+                ),
+            ),
+            (times_as_fast(FIRST, FIRST_PYTREC_EVAL), times_as_fast(FIRST, FIRST_RANX)),
+            rounds=5,
+        ),
     ),
-    ("click",),
+    ("click", "pytrec_eval-terrier", "ranx"),
 )
 
 if __name__ == "__main__":

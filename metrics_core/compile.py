@@ -1,7 +1,9 @@
-"""Compiles plain functions with numba at their first call; nothing else imports numba.
+"""Runs kernels: as plain Python while they have little to do, compiled with numba from then on.
 
 Kernels are written as plain functions over arrays, so that they can be read, tested and stepped through as Python,
-and so that importing them costs nothing. numba itself (0.13 s) is imported at the first call of the first kernel.
+and so that importing them costs nothing. To import numba takes 0.4 s and to compile a kernel 0.1 to 1.6 s, or 3 ms
+from numba's cache; Python takes some 0.5 µs a cell. So a few queries are scored within milliseconds, in a process that
+never imports numba, and nobody waits for Python for much longer than for the compiler.
 """
 
 from __future__ import annotations
@@ -9,49 +11,83 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial, wraps
+from math import inf
 from types import FunctionType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
-P = ParamSpec("P")
+import numpy as np
+
+Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
 
+STEPS_IN_PYTHON = 200_000  # of a kernel in all its calls together, some 0.1 s: with more than these it is compiled
+
 _lock = threading.RLock()
-_compiled: dict[tuple[FunctionType, bool], Callable[..., Any]] = {}
+_compiled: dict[tuple[Callable[..., Any], bool], Callable[..., Any]] = {}
+_steps: dict[Callable[..., Any], float] = {}  # that kernels have done in Python
 _cached = True
 
 
-def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, compiled at its first call: nogil, IEEE arithmetic, cached on disk where that is possible.
+def cells(*args: Any) -> int:
+    """How many cells the arrays among the arguments have: the steps of a kernel that goes through each once or so."""
+    return sum(arg.size for arg in args if isinstance(arg, np.ndarray))
+
+
+def at_once(*_args: Any) -> float:
+    """The steps of a function that is to be compiled at its first call."""
+    return inf
+
+
+def compiled(function: Callable[[*Ts], R], steps: Callable[..., float] = cells) -> Callable[[*Ts], R]:
+    """The kernel, compiled as soon as that is worth the time: nogil, IEEE arithmetic, cached on disk where possible.
+
+    It must do the same compiled and not, to the bit. NumPy's scalars calculate as numba's do, except that a plain
+    integer beside a narrow one makes an int64 here and stays narrow there: uint8 + 1.
 
     Plain functions of the same module that it calls are compiled with it. They have to live in the same module:
     numba's disk cache watches one file a kernel, and would not see a change in another.
 
-    Raises:
-        numba.core.errors.NumbaError: at the first call, where numba cannot compile the function.
+    Args:
+        function: a plain function of loops over arrays.
+        steps: about how many steps a call takes, from its arguments.
     """
 
     @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        return run(function, *args, **kwargs)
+    def call(*args: *Ts) -> R:
+        return run(function, args, steps)
 
     return call
 
 
-def run(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Calls the function, compiled; see `compiled`."""
+def run(function: Callable[[*Ts], R], args: tuple[*Ts], steps: Callable[..., float]) -> R:
+    """Calls a function, in Python or compiled; see `compiled`.
+
+    Raises:
+        numba.core.errors.NumbaError: numba cannot compile the function.
+    """
+    if (function, False) not in _compiled:
+        done = _steps.get(function, 0) + steps(*args)
+        if done <= STEPS_IN_PYTHON:
+            _steps[function] = done
+            with np.errstate(all="ignore"):  # as compiled
+                return function(*args)
+    return _run_compiled(function, args)
+
+
+def _run_compiled(function: Callable[[*Ts], R], args: tuple[*Ts]) -> R:
     global _cached  # noqa: PLW0603
     try:
-        return _dispatcher(function)(*args, **kwargs)
+        return _dispatcher(function)(*args)
     except OSError:
         if not _cached:
             raise
     with _lock:  # the cache can be found but not written, on a full disk, say: compile all again without it
         _cached = False
         _compiled.clear()
-    return _dispatcher(function)(*args, **kwargs)
+    return _dispatcher(function)(*args)
 
 
-def _dispatcher(function: Callable[P, R], *, by_kernels: bool = False) -> Callable[P, R]:
+def _dispatcher(function: Callable[..., R], *, by_kernels: bool = False) -> Callable[..., R]:
     assert isinstance(function, FunctionType)
     ready = _compiled.get((function, by_kernels))
     if ready is None:

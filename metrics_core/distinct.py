@@ -14,7 +14,7 @@ from metrics_core.blocks import KeyTable, UInt64Array
 from metrics_core.compile import compiled
 from metrics_core.kernels.bytes import fingerprints
 
-_fingerprints = compiled(fingerprints)
+_fingerprints = compiled(fingerprints, lambda blob, *_: 6 * blob.size)
 
 _IN_MEMORY = 1 << 22  # 50 MB
 _BUCKETS = 256  # of a thousand million ids each has four million: 50 MB, too

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from metrics_core.blocks import FloatArray, Int32Array, IntArray, KeyTable
+from metrics_core.blocks import ByteArray, FloatArray, Int32Array, IntArray, KeyTable
 from metrics_core.compile import compiled
 from metrics_core.kernels.bytes import SHORT_RANKING, SLOTS, match_by_table, match_short
 
-_match_short, _match_by_table = compiled(match_short), compiled(match_by_table)
+
+def _steps(
+    judged_blob: ByteArray, _starts: Any, _lengths: Any, _grades: Any, _ranges: Any, blob: ByteArray, *_: Any
+) -> int:
+    return 6 * (judged_blob.size + blob.size)
+
+
+_match_short, _match_by_table = compiled(match_short, _steps), compiled(match_by_table, _steps)
 _NO_VALUES = np.empty(0)
 
 

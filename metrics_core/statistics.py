@@ -39,9 +39,14 @@ _COLUMNS = 64  # resampled together: as many share one draw, and a row of them i
 _RANKED_DIGITS = 10  # decimals of differences, as shares of the largest, that tell their ranks apart
 _MOST_TOPICS = 1 << 53
 
-_flipped_sums = compiled(resampling.flipped_sums)
-_resampled_sums = compiled(resampling.resampled_sums)
-_permuted_ranges = compiled(resampling.permuted_ranges)
+
+def _steps(rows: FloatArray, _seed: Any, _first: int, out: FloatArray) -> int:
+    return rows.size * len(out)
+
+
+_flipped_sums = compiled(resampling.flipped_sums, _steps)
+_resampled_sums = compiled(resampling.resampled_sums, _steps)
+_permuted_ranges = compiled(resampling.permuted_ranges, _steps)
 
 
 class Tested(NamedTuple):

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import settings
 
+from metrics_core import compile as engine
 from metrics_core.metrics import names
 from tests import tiny_models
 
@@ -22,6 +23,9 @@ settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile("ci", max_examples=75, deadline=None, derandomize=True)
 settings.register_profile("nightly", max_examples=5_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+# Kernels are compiled for the small inputs of tests, too; test_compile.py is about the rest.
+engine.STEPS_IN_PYTHON = 0
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

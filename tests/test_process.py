@@ -28,6 +28,9 @@ METRICS = ["AP", "nDCG@5", "RR", "Bpref", "ERR(max_rel=4)", "NumRelRet"]
 HEAVY = {"numba", "torch", "pyarrow", "openai", "pandas", "rich", "scipy", "haystack", "altair", "jinja2"}
 
 
+COMPILED = "import metrics_core.compile; metrics_core.compile.STEPS_IN_PYTHON = 0\n"  # as with many queries
+
+
 def python(code, *, environment=()):
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
@@ -58,9 +61,10 @@ class TestThreadsAndProcesses:
             for name, values in zip(METRICS * 5, executor.map(batch.score, METRICS * 5), strict=True):
                 np.testing.assert_array_equal(values, expected[name])
 
-    def test_first_evaluation_of_a_process_from_several_threads(self):
+    @pytest.mark.parametrize("before", ["", COMPILED], ids=["in Python", "compiled"])
+    def test_first_evaluation_of_a_process_from_several_threads(self, before):
         code = (
-            "from concurrent.futures import ThreadPoolExecutor\n"
+            f"{before}from concurrent.futures import ThreadPoolExecutor\n"
             "from metrics_core import evaluate\n"
             "def score(_): return evaluate({'q': {'a': 1}}, {'q': {'x': 2., 'a': 1.}}, ['AP', 'nDCG', 'RR'])['AP'][0]\n"
             "with ThreadPoolExecutor(6) as executor: print(set(map(float, executor.map(score, range(12)))))"
@@ -78,7 +82,7 @@ class TestThreadsAndProcesses:
             "with ThreadPoolExecutor(2) as executor: list(executor.map(lambda _: score(), range(4)))\n",
         }[before]
         code = (
-            "import os\n"
+            f"{COMPILED}import os\n"
             "from metrics_core import evaluate, IdArrays\n"
             "judged, run = IdArrays([[1]] * 3000), IdArrays([[2, 1, *range(3, 203)]] * 3000)\n"
             "def score(): return evaluate(judged, run, ['AP', 'RR'], n_threads=2).values.mean()\n"
@@ -213,7 +217,7 @@ class TestNothingProcessWideChanges:
             "def state(): return (np.geterr(), logging.root.handlers[:], logging.root.level, warnings.filters[:],"
             " dict(os.environ), threading.active_count(), np.random.get_state()[1].tolist())\n"
             "before = state()\n"
-            "from metrics_core import evaluate\n"
+            f"{COMPILED}from metrics_core import evaluate\n"
             "evaluate({'q': {'a': 1}}, {'q': {'a': 1.}}, ['AP', 'nDCG'], n_threads=2)\n"
             "print(state() == before)"
         )
@@ -283,19 +287,19 @@ class TestInputsAreNotMutated:
 
 
 CODE = (
-    "from metrics_core import evaluate\n"
+    f"{COMPILED}from metrics_core import evaluate\n"
     "print(evaluate({'q': {'a': 1, 'b': 2}}, {'q': {'x': 2., 'a': 1., 'b': 1.}}, ['AP', 'RR', 'nDCG'])['RR'][0])"
 )
 # One kernel, which compiles fast; numba has loaded all of itself before the rights to do so are given up.
 ONE_KERNEL = """
 import os, resource, numba, numpy as np
-from metrics_core.compile import compiled
+from metrics_core.compile import at_once, compiled
 from metrics_core.kernels.join import place_ties
 numba.njit(lambda: 0)()
 {before}
-ranked = np.zeros((2, 1))
-compiled(place_ties)(np.array([[0, 0, 2]]), np.array([1, 0]), np.array([[1.0, 2.0]]), ranked)
-print(ranked[:, 0].tolist() == [2, 1])
+ranked = np.zeros((1, 2))
+compiled(place_ties, at_once)(np.array([[0, 0, 2]]), np.array([1, 0]), np.array([[1.0, 2.0]]), ranked)
+print(ranked.tolist() == [[2, 1]])
 """
 
 

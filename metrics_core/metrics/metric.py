@@ -16,7 +16,7 @@ import numpy as np
 
 from metrics_core.aggregate import AggregateName
 from metrics_core.blocks import BoolArray, FloatArray, GradeBlock, Int32Array, IntArray
-from metrics_core.compile import run
+from metrics_core.compile import at_once, cells, run
 from metrics_core.errors import MetricNameError, MetricsError, PolicyError
 from metrics_core.metrics.parameters import REL, REQUIRED, Number, Parameter, Value, written
 from metrics_core.metrics.ties import mean_gains
@@ -302,7 +302,7 @@ class Metric:
             kernel(*arguments)
             return
         try:
-            run(kernel, *arguments)
+            run(kernel, arguments, _steps if kernel.__module__.startswith("metrics_core.") else at_once)
         except Exception as error:
             if not any(each.__module__ == "numba.core.errors" for each in type(error).__mro__):
                 raise
@@ -318,6 +318,11 @@ class Metric:
         if close := get_close_matches(name, names, n=1):
             return f"did you mean {close[0]!r}?"
         return f"{self.name} takes {', '.join(names)}" if names else f"{self.name} takes no parameters"
+
+
+def _steps(*arguments: Any) -> int:
+    """Of a kernel, which goes through its arrays or, as few do, through the ranks of all rankings."""
+    return cells(*arguments) + int(arguments[_ARGUMENTS.index("n_retrieved")].sum())
 
 
 def _takes(function: FunctionType, n: int) -> bool:

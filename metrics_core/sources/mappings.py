@@ -21,7 +21,7 @@ Numbers: TypeAlias = Mapping[Id, float]  # of documents
 
 _COMPARISONS_A_LOOKUP = 64  # of scores in a kernel, against a look into a dict: as many take as long
 
-_locate = compiled(locate)
+_locate = compiled(locate, lambda scores, _n, judged, *_: scores.size * (1 + judged.shape[1]))
 
 
 class _Mappings:
