@@ -172,14 +172,14 @@ def read_long(paths: Paths, kind: type[Qrels | Run]) -> pa.Table:
     Raises:
         InputError, OSError: as `Groups.write`.
     """
-    import pyarrow as pa
-
     files = table_files(paths)
     read = zip(long_files(files, kind), files, strict=True)
     rows = chain.from_iterable(form.read(file) for form, file in read)
     batches = [_checked(batch, _NAMES[kind], name_of) for name_of, batch in rows]
     if not batches:
         raise InputError(f"there is not a row in {', '.join(map(str, files))}")
+    import pyarrow as pa  # here, as the tables' readers say what to do where it is absent
+
     return pa.Table.from_batches(batches)
 
 

@@ -72,7 +72,8 @@ def evaluate_rows_in_memory(
 
 
 def _of_one_data_set(paths: Sequence[str], metrics: Sequence[str], scores: Scores | DatasetScores) -> Evaluation:
-    run = EvaluatedRun(run_names(paths[:1])[0], paths[0], scores, None)
+    name, more = run_names(paths)[0], len(paths) - 1
+    run = EvaluatedRun(f"{name} and {more} more" if more else name, paths[0], scores, None)
     return Evaluation(paths[0], tuple(parse_all(metrics)), scores.policies, (run,))
 
 

@@ -109,7 +109,12 @@ def _differences(folder: Path, questions: Mapping[str, str]) -> RenderableType:
     for query in most_different:
         cells = (value_cell(value, "mean", best=value == max(pairs[query])) for value in pairs[query])
         table.add_row(f"{query} {questions[query]}", *cells)
-    return _section("Where they differ most", [DIFFERENCES.command], table)
+    return _section(
+        "Where they differ most",
+        "Of the scores that this prints, those that differ most:",
+        [DIFFERENCES.command],
+        table,
+    )
 
 
 def _missing(folder: Path) -> RenderableType:
@@ -120,7 +125,7 @@ def _missing(folder: Path) -> RenderableType:
         "A query without a ranking",
         f"{lacking.name} has nothing for {' and '.join(lacking.missing)}. Scored as an empty ranking, as by "
         f"trec_eval -c, {zero} is ahead; left out, as some tools do without a word, {skip} is. Zero is the default "
-        "here, and what is left out is counted.",
+        "here, and what is left out is counted. The second line of the table is what the command prints:",
         [MISSING.command],
         _policy_table("missing", outcomes, [f"nDCG@10 {run}" for run in MISSING.runs]),
     )
@@ -131,7 +136,8 @@ def _ties(folder: Path) -> RenderableType:
     return _section(
         "Tied scores",
         f"The scores of {BM25} are whole numbers, many of them equal, and the figures depend on which document of a "
-        "tie comes first: by document id as in trec_eval, as in the file, or the mean over all orders, which is exact.",
+        "tie comes first: by document id as in trec_eval, as in the file, or the mean over all orders, which is "
+        "exact. The last line of the table is what the command prints:",
         [TIES.command],
         _policy_table("ties", outcomes, TIES.metrics),
     )
@@ -146,7 +152,7 @@ def _documents(folder: Path, texts: Mapping[str, Any]) -> RenderableType:
     return _section(
         "Lists of documents and answers",
         f"The judgements and {BM25} once more, as a RAG pipeline has them: lists of documents, compared by their "
-        "content, for the questions with relevant ones; and six answers.",
+        "content, for the questions with relevant ones; and six answers. An evaluator is called like this:",
         PYTHON.splitlines(),
         table,
     )

@@ -127,6 +127,7 @@ def evaluate_command(
     except ImportError as error:
         raise click.ClickException(str(error)) from error
     from metrics_core.cli import formats
+    from metrics_core.cli.runs import unpaired_queries
 
     if format_name == "table":
         from metrics_core.cli.tables import table
@@ -136,6 +137,9 @@ def evaluate_command(
         text_of = {"tsv": formats.tsv, "json": formats.as_json, "trec": formats.trec}[format_name]
         text = text_of(evaluation, per_query=per_query)
     write(text, output)
+    if format_name != "table":
+        for sentence in unpaired_queries(evaluation):
+            click.echo(f"metrics-core: {sentence}", err=True)
 
 
 def _are_rows(

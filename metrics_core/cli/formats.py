@@ -36,11 +36,7 @@ def _long_rows(evaluation: Evaluation) -> Iterator[tuple[str, ...]]:
 
 def as_json(evaluation: Evaluation, *, per_query: bool) -> str:
     """Aggregates and what they rest on, and the scores of each query if asked for; NaN is null."""
-    runs = [
-        {"name": run.name, "path": run.path, "metrics": _aggregates(run)}
-        | ({"queries": run.per_query.to_dict()} if per_query else {})
-        for run in evaluation.runs
-    ]
+    runs = [_run(run, per_query=per_query) for run in evaluation.runs]
     return json_of(
         {
             "version": __version__,
@@ -49,6 +45,16 @@ def as_json(evaluation: Evaluation, *, per_query: bool) -> str:
             "runs": runs,
         }
     )
+
+
+def _run(run: EvaluatedRun, *, per_query: bool) -> dict[str, Any]:
+    shown: dict[str, Any] = {"name": run.name, "path": run.path, "metrics": _aggregates(run)}
+    shown |= {"n_missing": run.n_missing, "n_unjudged": run.n_unjudged}
+    if run.query_ids is not None:
+        shown |= {"missing": run.missing, "unjudged": sorted(run.unjudged)}
+    if per_query:
+        shown["queries"] = run.per_query.to_dict()
+    return shown
 
 
 def _aggregates(run: EvaluatedRun) -> dict[str, Any]:

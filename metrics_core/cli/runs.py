@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from metrics_core.dataset import DatasetScores
 
 STANDARD_INPUT = "-"
+_QUERIES_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +140,28 @@ def run_names(paths: Sequence[str]) -> list[str]:
         candidates = chain([names[path]], (f"{names[path]} ({n})" for n in count(2)))
         numbered.append(next(name for name in candidates if name not in numbered))
     return numbered
+
+
+def unpaired_queries(evaluation: Evaluation) -> list[str]:
+    """A sentence for each run that lacks judged queries, then for each that has others, and what became of these."""
+    missing = evaluation.policies.missing
+    treatment = "left out" if missing == "skip" else "scored as empty rankings"
+    sentences = [
+        f"{run.name} lacks {_some(run.missing, run.n_missing)}: {treatment} (missing={missing})"
+        for run in evaluation.runs
+        if run.n_missing
+    ]
+    for run in evaluation.runs:
+        if run.n_unjudged:
+            queries = _some(sorted(run.unjudged), run.n_unjudged)
+            sentences.append(f"{run.name} has {queries} without judgements: left out (unjudged_query=ignore)")
+    return sentences
+
+
+def _some(queries: Sequence[str], n: int) -> str:
+    """The first of `n` queries by name, if names are known."""
+    if not queries:
+        return f"{n} quer{'y' if n == 1 else 'ies'}"
+    more = n - _QUERIES_NAMED
+    named = ", ".join(map(displayable, queries[:_QUERIES_NAMED]))
+    return f"quer{'y' if n == 1 else 'ies'} {named}{f' and {more} more' if more > 0 else ''}"

@@ -14,10 +14,9 @@ from rich.text import Text
 from metrics_core.aggregate import Aggregate, AggregateName
 from metrics_core.cli.formats import rounded
 from metrics_core.cli.output import displayable, drawn
-from metrics_core.cli.runs import EvaluatedRun, Evaluation
+from metrics_core.cli.runs import EvaluatedRun, Evaluation, unpaired_queries
 
 _BEST = "bold green"
-_QUERIES_NAMED = 3
 _VALUE_WIDTH = len("(43/50)")  # or 0.1234: long names of runs are folded instead
 
 
@@ -56,19 +55,9 @@ def queries_table(run: EvaluatedRun) -> ConsoleRenderable:
 
 def notes(evaluation: Evaluation) -> ConsoleRenderable:
     """The policies, which judged queries the runs lack, and which of theirs are not judged."""
-    policies = evaluation.policies
-    lines = [f"{len(evaluation.runs[0].scores)} judged queries; policies {policies}"]
-    treatment = "left out" if policies.missing == "skip" else "scored as empty rankings"
-    lines += [
-        f"{run.name} lacks {_some(run.missing, run.n_missing)}: {treatment} (missing={policies.missing})"
-        for run in evaluation.runs
-        if run.n_missing
-    ]
-    for run in evaluation.runs:
-        if run.n_unjudged:
-            queries = _some(sorted(run.unjudged), run.n_unjudged)
-            lines.append(f"{run.name} has {queries} without judgements: left out (unjudged_query=ignore)")
-    return Padding(Text("\n".join(lines), "dim"), (0, 1), expand=False)
+    judged = len(evaluation.runs[0].scores)
+    summary = f"{judged} judged quer{'y' if judged == 1 else 'ies'}; policies {evaluation.policies}"
+    return Padding(Text("\n".join((summary, *unpaired_queries(evaluation))), "dim"), (0, 1), expand=False)
 
 
 def empty_table(first: str, others: Sequence[str]) -> Table:
@@ -96,12 +85,3 @@ def value_cell(value: float, how: AggregateName, *, best: bool = False) -> Text:
     """A score; a dash where none was given."""
     text, style = ("-", "dim") if isnan(value) else (rounded(value, how), _BEST if best else "")
     return Text(text, style)
-
-
-def _some(queries: Sequence[str], n: int) -> str:
-    """The first of `n` queries by name, if names are known."""
-    if not queries:
-        return f"{n} quer{'y' if n == 1 else 'ies'}"
-    more = n - _QUERIES_NAMED
-    named = ", ".join(map(displayable, queries[:_QUERIES_NAMED]))
-    return f"quer{'y' if n == 1 else 'ies'} {named}{f' and {more} more' if more > 0 else ''}"

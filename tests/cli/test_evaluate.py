@@ -19,9 +19,12 @@ pytestmark = pytest.mark.usefixtures("folder")
 NDCG_Q1 = (1 / log2(2) + 2 / log2(3)) / (2 / log2(2) + 1 / log2(3))
 
 
+LACKING = "metrics-core: first.run lacks query q10: scored as empty rankings (missing=zero)\n"
+
+
 def test_tsv_has_a_row_a_metric_and_a_column_a_run_with_all_digits(cli):
     result = cli("evaluate", "qrels.txt", "first.run", "second.run", "-m", "RR", "-m", "P_1,2", "-m", "num_ret")
-    assert (result.code, result.err) == (0, "")
+    assert (result.code, result.err) == (0, LACKING)
     assert result.out == (
         "metric\tfirst.run\tsecond.run\n"
         f"RR\t{(1 + 1 / 2 + 0) / 3!r}\t{(1 / 2 + 1 + 1) / 3!r}\n"
@@ -54,12 +57,13 @@ def test_json_is_valid_and_complete(cli):
     }
     assert run["metrics"]["NumQ"]["aggregate"] == "sum"
     assert run["queries"]["q10"] == {"nDCG": None, "NumQ": None}
+    assert (run["n_missing"], run["missing"], run["n_unjudged"], run["unjudged"]) == (1, ["q10"], 0, [])
     assert run["queries"]["q2"] == {"nDCG": pytest.approx(1 / log2(3), abs=1e-15), "NumQ": 1}
 
 
 def test_json_has_the_queries_only_if_asked_for(cli):
     report = json.loads(cli("evaluate", "qrels.txt", "first.run", "--format", "json").out)
-    assert list(report["runs"][0]) == ["name", "path", "metrics"]
+    assert {*report["runs"][0]} == {"name", "path", "metrics", "n_missing", "n_unjudged", "missing", "unjudged"}
     assert list(report["runs"][0]["metrics"]) == list(DEFAULT_METRICS)
 
 
