@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from operator import attrgetter
 from typing import Any, Protocol
@@ -119,3 +119,25 @@ def comparison_values(field: str) -> Callable[[Iterable[Iterable[DocumentLike]]]
         return lambda lists: ([document.id for document in documents] for documents in lists)
     value_of = comparison_value(field)
     return lambda lists: ([value_of(document) for document in documents] for documents in lists)
+
+
+def first_of(field: str) -> Callable[[Iterable[DocumentLike], Sequence[Any]], int | None]:
+    """The function that finds the first document whose value is one of those given: its position; reads no further."""
+    if field == "content":
+
+        def first_content(documents: Iterable[DocumentLike], values: Sequence[Any]) -> int | None:
+            for position, document in enumerate(documents):
+                if document.content in values:
+                    return position
+            return None
+
+        return first_content
+    value_of = comparison_value(field)
+
+    def first_value(documents: Iterable[DocumentLike], values: Sequence[Any]) -> int | None:
+        for position, document in enumerate(documents):
+            if value_of(document) in values:
+                return position
+        return None
+
+    return first_value

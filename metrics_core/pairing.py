@@ -119,10 +119,11 @@ def _long_tables(qrels: Any, run: Any, policies: Policies) -> tuple[Any, Any]:
 
 def _needs(metrics: Sequence[Metric] | None, policies: Policies) -> Needs:
     if metrics is None:
-        return Needs(grades=True, unjudged_repeats=True)
+        return Needs(grades=True, unjudged_repeats=True, later=True)
     return Needs(
         grades=any(metric.reads_grades(policies) for metric in metrics),
         unjudged_repeats=any(metric.reads_unjudged_repeats(policies) for metric in metrics),
+        later=any(metric.reads != "first" for metric in metrics),
     )
 
 

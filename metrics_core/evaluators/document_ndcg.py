@@ -34,7 +34,12 @@ class DocumentNDCGEvaluator(DocumentMetric):
         ground_truth, retrieved = paired_questions(gt_docs, ret_docs)
         questions = range(len(ground_truth))
         source = DocumentSource(
-            questions, ground_truth, retrieved, "content", DocumentNDCGEvaluator._policies, Needs(True, False)
+            questions,
+            ground_truth,
+            retrieved,
+            "content",
+            DocumentNDCGEvaluator._policies,
+            Needs(grades=True, unjudged_repeats=False, later=True),
         )
         source.grades(np.arange(len(questions)))
 

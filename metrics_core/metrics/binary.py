@@ -182,7 +182,7 @@ Success = Metric(
     definition="1 if any document, or any of the first k, is relevant, else 0",
     source="trec_eval success",
     expected=ties.success,
-    reads="relevance",
+    reads="first",
 )
 RR = Metric(
     name="RR",
@@ -191,7 +191,7 @@ RR = Metric(
     definition="1 / the rank of the first relevant document, 0 if none is in the first k; its mean is MRR",
     source="Kantor and Voorhees, The TREC-5 Confusion Track, Information Retrieval 2000; trec_eval recip_rank",
     expected=ties.reciprocal_rank,
-    reads="relevance",
+    reads="first",
 )
 AP = Metric(
     name="AP",

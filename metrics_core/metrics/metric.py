@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Kernel: TypeAlias = Callable[..., None]
 Gain: TypeAlias = Callable[[FloatArray, float, Mapping[str, Any]], FloatArray]
-Reads: TypeAlias = Literal["relevance", "grades", "everything"]
+Reads: TypeAlias = Literal["first", "relevance", "grades", "everything"]
 After: TypeAlias = Literal["none", "optional cutoff", "cutoff", "recall"]
 
 NO_CUTOFF = 10**18
@@ -68,9 +68,9 @@ class Metric:
             replaces each gain by the mean of its tie, which is exact for sums over ranks ("mean gains"); or is
             computed by this kernel, with one more argument: tie_ends (width, n_queries), the rank at which the tie
             of each rank ends; it gets all documents, judged or not, so that the i-th (from 0) stands at rank i + 1.
-        reads: what the score depends on: at which ranks the relevant documents stand and how many there are
-            ("relevance"); the grades of judged documents as well ("grades"); also which documents are unjudged
-            ("everything"). What no metric reads need not be found out.
+        reads: what the score depends on: at which rank the first relevant document stands ("first"); at which all of
+            them stand and how many there are ("relevance"); the grades of judged documents as well ("grades"); also
+            which documents are unjudged ("everything"). What no metric reads need not be found out.
         needs_relevant: whether the `no_relevant` policy applies to queries without a relevant document.
         exclusive: parameters of which only one may be given.
         compiled: False runs the kernels as plain Python.
@@ -195,7 +195,7 @@ class Metric:
 
     def reads_grades(self, policies: Policies) -> bool:
         """Whether it matters which grade a judged document has."""
-        return self.reads != "relevance" or self._rel(policies) > _LOWEST
+        return self.reads in ("grades", "everything") or self._rel(policies) > _LOWEST
 
     def reads_unjudged_repeats(self, policies: Policies) -> bool:
         """Whether it matters that a document which is not judged comes twice in a ranking in rank order."""

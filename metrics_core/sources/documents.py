@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from metrics_core.blocks import BLOCK_CELLS, NO_RANK, FloatArray, IntArray, RankedBlock, pad
-from metrics_core.documents import DocumentLike, comparison_value, comparison_values
+from metrics_core.documents import DocumentLike, comparison_value, comparison_values, first_of
 from metrics_core.errors import InputError, MetricsError
 from metrics_core.numbers import finite_floats
 from metrics_core.policies import Policies
@@ -29,6 +29,7 @@ class Needs:
 
     grades: bool  # the scores of ground-truth documents
     unjudged_repeats: bool  # whether an unjudged document is retrieved twice
+    later: bool  # the relevant documents after the first of a ranking
 
 
 _PLAIN = frozenset((str, int, float, bool, type(None)))
@@ -62,7 +63,7 @@ class DocumentSource:
     ) -> None:
         self.query_ids = query_ids
         self.ground_truth, self.retrieved = ground_truth, retrieved
-        self.value, self.values = comparison_value(field), comparison_values(field)
+        self.value, self.values, self.first_of = comparison_value(field), comparison_values(field), first_of(field)
         self.policies = policies
         self.needs = needs
         self._nulls: tuple[Any, ...] = (None, "") if policies.empty_key == "ignore" else (None,)
@@ -113,17 +114,20 @@ class DocumentSource:
         positions: list[int] = []  # and where
         place = 0
         truths = self.values([self.ground_truth[row] for row in rows.tolist()])
-        rankings = self.values([self.retrieved[row] for row in rows.tolist()])
+        retrieved = [self.retrieved[row] for row in rows.tolist()]
+        only_first = not self.needs.grades and not self.needs.later
+        rankings: Iterable[Any] = retrieved if only_first else self.values(retrieved)
         for truth, ranking in zip(truths, rankings, strict=True):
-            known = [*self._nulls]
-            for value in truth:
-                if type(value) not in _PLAIN or value in known:
+            for number, value in enumerate(truth):
+                if type(value) not in _PLAIN or value in self._nulls or truth.index(value) != number:
                     return None
-                known.append(value)
-                if value in ranking:
-                    found.append(place)
+                if not only_first and value in ranking:
+                    found.append(place + number)
                     positions.append(ranking.index(value))
-                place += 1
+            if only_first and (position := self.first_of(ranking, truth)) is not None:
+                found.append(place)  # whichever: all have the same grade
+                positions.append(position)
+            place += len(truth)
         grades = self.grades(rows)
         queries = np.repeat(np.arange(rows.size), n_judged)[found]
         order = np.argsort(queries * (n_retrieved.max(initial=0) + 1) + positions, kind="stable")  # nearly in order

@@ -136,3 +136,36 @@ def test_the_ideal_ranking_scores_one(name: str, parameters: dict[str, Any], jud
         max(judged.values()) <= 0 if name == "DocumentNDCGEvaluator" else "mode" in parameters and set(judged) == {""}
     )
     assert getattr(evaluators, name)(**parameters).run([ideal[::-1]], [ideal])["score"] == (0 if without else 1)
+
+
+@given(lists=lists_of_documents, field=FIELDS, empty_key=st.sampled_from([*POLICIES]))
+def test_a_metric_alone_equals_it_beside_others(lists: Lists, field: str, empty_key: str) -> None:
+    together = outcome(lists, field, POLICIES[empty_key])
+    if isinstance(together, str):
+        return  # other metrics may read what is at fault
+    for place, metric in enumerate(METRICS):
+        alone = evaluate(*lists, metric, policies=POLICIES[empty_key], document_comparison_field=field)
+        assert alone.values[:, 0].tolist() == [row[place] for row in together]
+
+
+def test_reciprocal_rank_reads_no_further_than_the_first_relevant_document() -> None:
+    class Read:
+        """Its values, each of which may be taken once."""
+
+        meta = id = score = None
+
+        def __init__(self, content: str) -> None:
+            self._contents = [content]
+
+        @property
+        def content(self) -> str:
+            return self._contents.pop()
+
+        @property
+        def was_read(self) -> bool:
+            return not self._contents
+
+    retrieved = [Read("x"), Read("b"), Read("a")]
+    result = evaluators.DocumentMRREvaluator().run([[Document(content="a"), Document(content="b")]], [retrieved])
+    assert result["individual_scores"] == [1 / 2]
+    assert [document.was_read for document in retrieved] == [True, True, False]
