@@ -60,7 +60,8 @@ class RankedBlock:
     """
 
     rows: IntArray  # (n_queries,), where the queries stand in the batch
-    grades: FloatArray  # (n_documents, n_queries), of the judged documents and repeats (REPEAT), in rank order
+    grades: FloatArray  # (n_documents, n_queries), of the judged documents and repeats (REPEAT), in rank order; only
+    # the first one may be there if no metric reads another
     ranks: Int32Array  # (n_documents, n_queries), from 1
     n_retrieved: IntArray  # (n_queries,)
     judged: FloatArray  # (n_queries, n_judged), the grades of all judged documents, in any order; any memory order
@@ -123,7 +124,8 @@ class GradeBlock:
     """
 
     rows: IntArray  # (n_queries,), where the queries stand in the batch
-    grades: FloatArray  # (n_documents, n_queries), in rank order, of all judged documents and repeats at least
+    grades: FloatArray  # (n_documents, n_queries), in rank order, of all judged documents and repeats at least, or
+    # the first one alone if no metric reads another
     ranks: Int32Array  # (n_documents, n_queries), from 1
     n_retrieved: IntArray  # (n_queries,), the length of each ranking
     ideal: FloatArray  # (n_judged, n_queries), the grades of all judged documents, descending

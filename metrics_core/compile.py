@@ -41,8 +41,9 @@ def at_once(*_args: Any) -> float:
 def compiled(function: Callable[[*Ts], R], steps: Callable[..., float] = cells) -> Callable[[*Ts], R]:
     """The kernel, compiled as soon as that is worth the time: nogil, IEEE arithmetic, cached on disk where possible.
 
-    It must do the same compiled and not, to the bit. NumPy's scalars calculate as numba's do, except that a plain
-    integer beside a narrow one makes an int64 here and stays narrow there: uint8 + 1.
+    It must do the same compiled and not, to the bit. NumPy's scalars calculate as numba's do, but not Python's numbers:
+    compiled, integers wrap at 64 bits, x / 0 is infinite or NaN, a plain integer beside a narrow one makes an int64
+    (uint8 + 1), and an index out of range reads anything. So kernels do none of this.
 
     Plain functions of the same module that it calls are compiled with it. They have to live in the same module:
     numba's disk cache watches one file a kernel, and would not see a change in another.

@@ -89,10 +89,12 @@ class DatasetScores:
             if "query_id" in table.column_names:
                 ids.extend(table["query_id"].chunks)
         query_ids: Sequence[Any] = ColumnIds.concatenated([ColumnIds(each) for each in ids]) if ids else range(first)
-        return Scores(values.T, self.metrics, query_ids, self.policies, self.aggregates)
+        missing, unjudged = (None if n else () for n in (self.n_missing, self.n_unjudged))
+        return Scores(values.T, self.metrics, query_ids, self.policies, self.aggregates, missing, unjudged)
 
     def __repr__(self) -> str:
-        return summary(type(self).__name__, self.n_queries, self.policies, self.aggregates, self.aggregate())
+        counts = self.n_queries, self.n_missing, self.n_unjudged
+        return summary(type(self).__name__, *counts, self.policies, self.aggregates, self.aggregate())
 
 
 def evaluate_dataset(

@@ -12,9 +12,9 @@ import numpy as np
 
 from metrics_core.blocks import KeyTable, UInt64Array
 from metrics_core.compile import compiled
-from metrics_core.kernels.bytes import fingerprints
+from metrics_core.kernels.bytes import fingerprint_steps, fingerprints
 
-_fingerprints = compiled(fingerprints, lambda blob, *_: 6 * blob.size)
+_fingerprints = compiled(fingerprints, lambda _blob, _starts, lengths, _out: fingerprint_steps(lengths))
 
 _IN_MEMORY = 1 << 22  # 50 MB
 _BUCKETS = 256  # of a thousand million ids each has four million: 50 MB, too

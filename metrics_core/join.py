@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from metrics_core.blocks import (
@@ -24,10 +26,23 @@ from metrics_core.kernels.bytes import order_groups_descending
 from metrics_core.policies import Policies
 from metrics_core.ranks import judged_ranks, ranked_block
 
-_order_by_score = compiled(kernels.order_by_score)
-_order_groups_descending = compiled(order_groups_descending)
+
+def _order_steps(scores: FloatArray, grades: FloatArray, *_: Any) -> int:
+    """Of comparing the score of each judged document with all of its ranking."""
+    n_judged, width = np.count_nonzero(~np.isnan(grades)), grades.shape[1]
+    return scores.size + int(n_judged * width)
+
+
+def _group_steps(_starts: IntArray, sizes: IntArray, _blob: Any, _key_starts: Any, lengths: Int32Array, _: Any) -> int:
+    """Of a merge sort by the first eight bytes, and of the others, which it may have to read at each of its levels."""
+    further = int(np.maximum(lengths - 8, 0).sum())
+    return 8 * lengths.size + (lengths.size + further) * int(sizes.max()).bit_length()
+
+
+_order_by_score = compiled(kernels.order_by_score, _order_steps)
+_order_groups_descending = compiled(order_groups_descending, _group_steps)
 _place_ties = compiled(kernels.place_ties)
-_sort_descending = compiled(kernels.sort_descending)
+_sort_descending = compiled(kernels.sort_descending, lambda values: values.size * len(values))
 _tie_ends = compiled(kernels.tie_ends)
 
 

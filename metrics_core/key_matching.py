@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from metrics_core.blocks import ByteArray, FloatArray, Int32Array, IntArray, KeyTable
+from metrics_core.blocks import FloatArray, Int32Array, IntArray, KeyTable
 from metrics_core.compile import compiled
-from metrics_core.kernels.bytes import SHORT_RANKING, SLOTS, match_by_table, match_short
+from metrics_core.kernels.bytes import SHORT_RANKING, SLOTS, fingerprint_steps, match_by_table, match_short
 
 
-def _steps(
-    judged_blob: ByteArray, _starts: Any, _lengths: Any, _grades: Any, _ranges: Any, blob: ByteArray, *_: Any
-) -> int:
-    return 6 * (judged_blob.size + blob.size)
+def _steps(_blob: Any, _starts: Any, judged: Int32Array, _grades: Any, _ranges: Any, *retrieved: Any) -> int:
+    return sum(fingerprint_steps(lengths) for lengths in (judged, retrieved[2]))
 
 
 _match_short, _match_by_table = compiled(match_short, _steps), compiled(match_by_table, _steps)

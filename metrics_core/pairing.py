@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import filterfalse, repeat
 from operator import is_, not_
 from typing import Any, TypeAlias
 
@@ -23,6 +23,7 @@ from metrics_core.sources.documents import DocumentSource, Needs
 from metrics_core.sources.mappings import MappingSource, RankedListSource
 from metrics_core.sources.trec import TrecSource
 from metrics_core.trec import Qrels, Run, read_qrels, read_run
+from metrics_core.wording import queries
 
 QrelsLike: TypeAlias = Any  # documented in evaluation.evaluate
 RunLike: TypeAlias = Any
@@ -32,11 +33,12 @@ _NO_RANKING: dict[Any, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """A source, the policies that its kind resolved, and the judged queries that the run lacks."""
+    """A source, the policies that its kind resolved, and the queries that only one side has."""
 
     source: Source
     policies: Policies
-    missing: BoolArray  # (n_queries,)
+    missing: BoolArray  # (n_queries,), judged queries that the run lacks
+    unjudged: tuple[Any, ...] = ()  # queries of the run that the qrels lack
 
 
 def pair(
@@ -119,11 +121,11 @@ def _long_tables(qrels: Any, run: Any, policies: Policies) -> tuple[Any, Any]:
 
 def _needs(metrics: Sequence[Metric] | None, policies: Policies) -> Needs:
     if metrics is None:
-        return Needs(grades=True, unjudged_repeats=True, later=True)
+        return Needs(grades=True, unjudged_repeats=True, only_first=False)
     return Needs(
         grades=any(metric.reads_grades(policies) for metric in metrics),
         unjudged_repeats=any(metric.reads_unjudged_repeats(policies) for metric in metrics),
-        later=any(metric.reads != "first" for metric in metrics),
+        only_first=all(metric.reads_only_first(policies) for metric in metrics),
     )
 
 
@@ -160,11 +162,9 @@ def _pair_by_query(
     if not judged:
         raise InputError("qrels judge no query")
     check_one_kind("query", (judged, retrieved))
-    if policies.unjudged_query == "error":
-        unjudged = set(retrieved).difference(judged)
-        if unjudged:
-            unjudged_names = [name for name in retrieved if name in unjudged]
-            raise InputError(f"qrels judge nothing of {run_name}'s {_some(unjudged_names)}")
+    unjudged = tuple(filterfalse(set(judged).__contains__, retrieved))
+    if unjudged and policies.unjudged_query == "error":
+        raise InputError(f"qrels judge nothing of {run_name}'s {_some(unjudged)}")
     names = judged if query_ids is None else _chosen(query_ids, judged)
     rankings: list[Any] = []
     missing: BoolArray = np.zeros(len(names), np.bool_)
@@ -198,7 +198,7 @@ def _pair_by_query(
         if policies.drop_identical_ids:
             rankings = list(map(_without, rankings, names))
         source = (MappingSource if scored else RankedListSource)(names, judgements, rankings)
-    return Pairing(source, policies, missing)
+    return Pairing(source, policies, missing, unjudged)
 
 
 def _are_scored(run: Mapping[Any, Any]) -> bool:
@@ -263,10 +263,7 @@ def _positional_ids(query_ids: Sequence[Any] | None, n_qrels: int, n_run: int) -
 
 
 def _some(names: Sequence[Any]) -> str:
-    if not names:
-        return "none"
-    shown = ", ".join(repr(name) for name in names[:3])
-    return f"quer{'y' if len(names) == 1 else 'ies'} {shown}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
+    return queries(len(names), list(map(repr, names))) if names else "none"
 
 
 def _arrays(side: Any) -> Any:

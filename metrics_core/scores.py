@@ -15,6 +15,7 @@ from metrics_core.errors import MetricNameError
 from metrics_core.export import to_arrow, to_pandas, to_polars
 from metrics_core.metrics import parse
 from metrics_core.policies import Policies
+from metrics_core.wording import counted, queries
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +35,8 @@ class Scores:
     query_ids: Sequence[Any]  # (n_queries,)
     policies: Policies
     aggregates: tuple[AggregateName, ...]  # (n_metrics,), how each metric is aggregated
+    missing: tuple[Any, ...] | None = ()  # those of query_ids that the run lacks; None: only their number is known
+    unjudged: tuple[Any, ...] | None = ()  # queries of the run without judgements, which are left out; None: as before
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -109,19 +112,24 @@ class Scores:
         parquet.write_table(table, path)
 
     def __repr__(self) -> str:
-        return summary(type(self).__name__, len(self), self.policies, self.aggregates, self.aggregate())
+        unpaired = len(self.missing or ()), len(self.unjudged or ())
+        return summary(type(self).__name__, len(self), *unpaired, self.policies, self.aggregates, self.aggregate())
 
 
 def summary(
     title: str,
     n_queries: int,
+    n_missing: int,
+    n_unjudged: int,
     policies: Policies,
     aggregates: Sequence[AggregateName],
     results: Mapping[str, Aggregate],
 ) -> str:
     """Lines of the metrics' aggregates, by name, under what they are of."""
+    unpaired = f", of which the run lacks {n_missing}" if n_missing else ""
+    unpaired += f", without {counted(n_unjudged, 'other', 'others')} that it has" if n_unjudged else ""
     width = max(map(len, results), default=0)
-    lines = [f"{title} of {n_queries} quer{'y' if n_queries == 1 else 'ies'}, policies {policies}"]
+    lines = [f"{title} of {queries(n_queries)}{unpaired}, policies {policies}"]
     for (name, result), how in zip(results.items(), aggregates, strict=True):
         scored = "" if result.n_scored == result.n_total else f", {result.n_scored} of {result.n_total} scored"
         lines.append(f"  {name:{width}}  {result.value:.4f}  ({how}{scored})")

@@ -37,11 +37,12 @@ _CHUNK_RESAMPLES = 1 << 10  # a unit of work for a thread, where there are few c
 _TABULATED = 16  # differences whose sums under all combinations of signs are in memory together: 0.5 MB
 _COLUMNS = 64  # resampled together: as many share one draw, and a row of them is 512 bytes
 _RANKED_DIGITS = 10  # decimals of differences, as shares of the largest, that tell their ranks apart
+_STEPS_A_DRAW = 5  # of a kernel, for the random number
 _MOST_TOPICS = 1 << 53
 
 
 def _steps(rows: FloatArray, _seed: Any, _first: int, out: FloatArray) -> int:
-    return rows.size * len(out)
+    return len(out) * (_STEPS_A_DRAW * len(rows) + rows.size)
 
 
 _flipped_sums = compiled(resampling.flipped_sums, _steps)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from metrics_core import Document, IdArrays, Policies, compile as engine, evaluate
+from metrics_core import Document, IdArrays, Policies, compile as engine, evaluate, evaluate_table
 from metrics_core.statistics import bootstrap_test, mean_interval, sign_flip_test, tukey_hsd_test
 from tests import strategies
 from tests.test_process import python
@@ -94,6 +94,21 @@ def add_one(values, out):
         out[i] = values[i] + 1
 
 
+def of_nulls(n):
+    pa = pytest.importorskip("pyarrow", reason="needs the extra: pip install 'metrics-core[arrow]'")
+    return pa.table({"ground_truth": [["a"]] * n, "retrieved": pa.array([[None] * 100] * n, pa.list_(pa.string()))})
+
+
+def of_integers(n, width):
+    return np.tile(np.arange(width), (n, 1))
+
+
+def scored(n, n_judged, n_retrieved, score, prefix=""):
+    documents = [f"{prefix}{d:03}" for d in range(n_retrieved)]
+    qrels = {str(q): {document: d % 2 for d, document in enumerate(documents[:n_judged])} for q in range(n)}
+    return qrels, {query: {document: score(d) for d, document in enumerate(documents)} for query in qrels}
+
+
 class TestWhenKernelsAreCompiled:
     def test_with_many_steps_in_one_call_or_in_all(self, monkeypatch):
         monkeypatch.setattr(engine, "STEPS_IN_PYTHON", 100)
@@ -112,6 +127,24 @@ class TestWhenKernelsAreCompiled:
         engine._steps.clear()
         kernel(np.ones(101), np.zeros(101))
         assert [*engine._compiled] == [(add_one, False)]
+
+    @pytest.mark.parametrize(
+        ("kernel", "score"),
+        [
+            ("match_short", lambda: evaluate_table(of_nulls(400), "AP")),
+            ("match_by_table", lambda: evaluate_table(of_nulls(400), "AP")),
+            ("match_ids", lambda: evaluate(of_integers(40, 32), of_integers(40, 512), "AP")),
+            ("order_by_score", lambda: evaluate(*scored(100, 15, 200, lambda d: 7919 * d % 200), "AP")),
+            ("order_groups_descending", lambda: evaluate(*scored(3, 15, 200, lambda d: 1, "long" * 50), "AP")),
+            ("resampled_sums", lambda: mean_interval(np.arange(100.0), n_resamples=1_000)),
+        ],
+    )
+    def test_with_few_cells_and_much_to_do_with_each(self, monkeypatch, kernel, score):
+        monkeypatch.setattr(engine, "STEPS_IN_PYTHON", 200_000)
+        monkeypatch.setattr(engine, "_compiled", {})
+        monkeypatch.setattr(engine, "_steps", {})
+        score()
+        assert kernel in {function.__name__ for function, _ in engine._compiled}
 
     def test_a_few_queries_need_no_numba(self, tmp_path):
         write_pair(tmp_path, {"q": {"a": 1, "b": 2}}, {"q": {"x": 2.0, "a": 1.0, "b": 1.0}})

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from metrics_core import Aggregate, MetricNameError, Policies, Scores, evaluate, parse
+from metrics_core import Aggregate, MetricNameError, Policies, Scores, evaluate, pack, parse
 from metrics_core.aggregate import aggregate
 from tests import reference
+from tests.test_sources import write_pair
 
 QRELS = {"q": {"a": 1}, "r": {"b": 1, "c": 2}, "s": {"a": 0}}
 RUN = {"q": ["a"], "r": ["x", "c", "b"]}
@@ -63,12 +64,50 @@ class TestAttributes:
 
     def test_repr(self, scores):
         assert repr(scores).splitlines() == [
-            "Scores of 3 queries, policies trec_eval, order=input, missing=skip",
+            "Scores of 3 queries, of which the run lacks 1, policies trec_eval, order=input, missing=skip",
             f"  AP         {(1 + 7 / 12) / 2:.4f}  (mean, 2 of 3 scored)",
             f"  GMAP       {(1 * 7 / 12) ** 0.5:.4f}  (geometric mean, 2 of 3 scored)",
             "  NumRelRet  3.0000  (sum, 2 of 3 scored)",
             f"  nDCG@10    {scores.mean()['nDCG@10']:.4f}  (mean, 2 of 3 scored)",
         ]
+
+
+JUDGED = {"q": {"a": 1}, "r": {"b": 1}, "s": {"a": 1}}
+RETRIEVED = {"x": {"a": 1.0}, "s": {"b": 1.0}, "y": {"a": 1.0}}
+
+
+class TestUnpairedQueries:
+    """Queries that only one side has are named, whatever the sides are."""
+
+    @pytest.mark.parametrize("kind", ["dicts", "lists", "files", "tables"])
+    @pytest.mark.parametrize("packed", [False, True])
+    def test_are_named(self, kind, packed, tmp_path):
+        sides = JUDGED, RETRIEVED
+        if kind == "lists":
+            sides = JUDGED, {query: list(ranking) for query, ranking in RETRIEVED.items()}
+        elif kind == "files":
+            sides = write_pair(tmp_path, *sides)
+        elif kind == "tables":
+            pa = pytest.importorskip("pyarrow", reason="needs the extra: pip install 'metrics-core[arrow]'")
+            sides = (
+                pa.table({"query_id": [*side], "doc_id": ["".join(each) for each in side.values()], name: [1] * 3})
+                for name, side in zip(("relevance", "score"), sides, strict=True)
+            )
+        scores = pack(*sides).evaluate("RR") if packed else evaluate(*sides, "RR")
+        assert scores.missing == ("q", "r")
+        assert scores.unjudged == ("x", "y")
+        assert repr(scores).startswith(
+            "Scores of 3 queries, of which the run lacks 2, without 2 others that it has, policies trec_eval"
+        )
+
+    def test_queries_that_are_not_chosen_are_neither(self):
+        scores = evaluate(JUDGED, RETRIEVED, "RR", query_ids=["r"])
+        assert (scores.missing, scores.unjudged) == (("r",), ("x", "y"))
+
+    def test_there_are_none(self):
+        for scores in (evaluate(JUDGED, JUDGED, "RR"), evaluate(np.array([[1]]), np.array([[1]]), "RR")):
+            assert (scores.missing, scores.unjudged) == ((), ())
+            assert " lacks " not in repr(scores)
 
 
 class TestAggregates:

@@ -150,7 +150,7 @@ def compare_command(
         raise click.UsageError("--fail-if needs --baseline: it is about the differences to that run", context)
     if significant and not conditions:
         raise click.UsageError("--significant is for --fail-if", context)
-    from metrics_core.cli.runs import evaluate_files
+    from metrics_core.cli.runs import evaluate_files, report_unpaired_queries
 
     check_metrics(conditions, metrics)
     evaluation = evaluate_files(qrels, runs, metrics, Policies(**policies), n_threads=threads)
@@ -166,6 +166,8 @@ def compare_command(
         n_threads=threads,
     )
     write(_text(evaluation, comparison, format_name, plain=to_file), output)
+    if format_name != "table":
+        report_unpaired_queries(evaluation)
     reasons = list(failures(comparison, conditions, only_significant=significant))
     for reason in reasons:
         click.echo(f"metrics-core: failed: {displayable(reason)}", err=True)
@@ -185,10 +187,11 @@ def compared(evaluation: Evaluation, *, baseline: str | None, **options: Any) ->
 
 
 def _text(evaluation: Evaluation, comparison: Comparison, format_name: str, *, plain: bool) -> str:
-    from metrics_core.cli.formats import json_of, tsv_of
+    from metrics_core.cli.formats import json_of, tsv_of, unpaired
 
     if format_name == "json":
-        return json_of({"qrels": evaluation.qrels} | comparison.to_dict())
+        queries = {run.name: unpaired(run) for run in evaluation.runs}
+        return json_of({"qrels": evaluation.qrels} | comparison.to_dict() | {"unpaired_queries": queries})
     if format_name == "tsv":
         columns = comparison.columns()
         return tsv_of(columns, ([_tsv_cell(value) for value in row] for row in zip(*columns.values(), strict=True)))

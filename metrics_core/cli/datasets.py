@@ -6,12 +6,12 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from metrics_core.cli.runs import EvaluatedRun, Evaluation, run_names
+from metrics_core.cli.runs import EvaluatedRun, Evaluation, as_text, run_names
 from metrics_core.dataset import DatasetScores, evaluate_dataset
 from metrics_core.metrics import parse_all
 from metrics_core.policies import Policies
@@ -68,12 +68,12 @@ def evaluate_rows_in_memory(
     with TemporaryDirectory(prefix="metrics-core-") as folder, workers.arguments() as arguments:
         found = evaluate_dataset(list(paths), metrics, out=folder, columns=columns, policies=policies, **arguments)
         scores = found.scores()
-    return _of_one_data_set(paths, metrics, replace(scores, query_ids=tuple(map(str, scores.query_ids))))
+    return _of_one_data_set(paths, metrics, as_text(scores))
 
 
 def _of_one_data_set(paths: Sequence[str], metrics: Sequence[str], scores: Scores | DatasetScores) -> Evaluation:
     name, more = run_names(paths)[0], len(paths) - 1
-    run = EvaluatedRun(f"{name} and {more} more" if more else name, paths[0], scores, None)
+    run = EvaluatedRun(f"{name} and {more} more" if more else name, paths[0], scores)
     return Evaluation(paths[0], tuple(parse_all(metrics)), scores.policies, (run,))
 
 
@@ -94,5 +94,5 @@ def evaluate_long_tables(
         for path, name in zip(runs, run_names(runs), strict=True):
             folder = out if out is None or len(runs) == 1 else out / name.replace(os.sep, "-")
             found = evaluate_dataset(path, metrics, qrels=qrels, out=folder, policies=policies, **arguments)
-            evaluated.append(EvaluatedRun(name, path, found, None))
+            evaluated.append(EvaluatedRun(name, path, found))
     return Evaluation(qrels, tuple(parse_all(metrics)), policies, tuple(evaluated))

@@ -123,7 +123,7 @@ def _missing(folder: Path) -> RenderableType:
     (lacking,) = (run for run in outcomes["zero"].runs if run.missing)
     return _section(
         "A query without a ranking",
-        f"{lacking.name} has nothing for {' and '.join(lacking.missing)}. Scored as an empty ranking, as by "
+        f"{lacking.name} has nothing for {' and '.join(lacking.missing or ())}. Scored as an empty ranking, as by "
         f"trec_eval -c, {zero} is ahead; left out, as some tools do without a word, {skip} is. Zero is the default "
         "here, and what is left out is counted. The second line of the table is what the command prints:",
         [MISSING.command],

@@ -45,7 +45,7 @@ row a query, with lists in the columns ground_truth and retrieved (query_id, rel
     show_default=", ".join(DEFAULT_METRICS),
     help="a metric, as in nDCG@10, ndcg_cut_10, 'AP(rel=2)' or P_5,10 (two); may be given several times",
 )
-@click.option("-q", "--per-query", is_flag=True, help="the scores of each query")
+@click.option("-q", "--per-query", is_flag=True, help="the scores of each query; with --format trec, of those in RUN")
 @format_options("table", "tsv", "json", "trec")
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="write there instead of to standard output"
@@ -108,6 +108,8 @@ def evaluate_command(
             else:
                 evaluation = datasets.evaluate_rows(paths, metrics, Policies(**policies), roles, out, workers)
         elif not runs:
+            if qrels != "-":
+                Path(qrels).stat()  # of what is not there, say that, as it may be meant for tables
             raise click.MissingParameter(ctx=context, param=context.command.params[1])
         elif roles:
             raise click.UsageError("--column is for tables with a row a query", context)
@@ -126,20 +128,17 @@ def evaluate_command(
             evaluation = evaluate_files(qrels, runs, metrics, Policies(**policies), n_threads=threads)
     except ImportError as error:
         raise click.ClickException(str(error)) from error
-    from metrics_core.cli import formats
-    from metrics_core.cli.runs import unpaired_queries
-
     if format_name == "table":
         from metrics_core.cli.tables import table
 
-        text = table(evaluation, per_query=per_query, plain=output is not None)
+        write(table(evaluation, per_query=per_query, plain=output is not None), output)
     else:
+        from metrics_core.cli import formats
+        from metrics_core.cli.runs import report_unpaired_queries
+
         text_of = {"tsv": formats.tsv, "json": formats.as_json, "trec": formats.trec}[format_name]
-        text = text_of(evaluation, per_query=per_query)
-    write(text, output)
-    if format_name != "table":
-        for sentence in unpaired_queries(evaluation):
-            click.echo(f"metrics-core: {sentence}", err=True)
+        write(text_of(evaluation, per_query=per_query), output)
+        report_unpaired_queries(evaluation)
 
 
 def _are_rows(

@@ -49,12 +49,17 @@ def as_json(evaluation: Evaluation, *, per_query: bool) -> str:
 
 def _run(run: EvaluatedRun, *, per_query: bool) -> dict[str, Any]:
     shown: dict[str, Any] = {"name": run.name, "path": run.path, "metrics": _aggregates(run)}
-    shown |= {"n_missing": run.n_missing, "n_unjudged": run.n_unjudged}
-    if run.query_ids is not None:
-        shown |= {"missing": run.missing, "unjudged": sorted(run.unjudged)}
+    shown |= unpaired(run)
     if per_query:
         shown["queries"] = run.per_query.to_dict()
     return shown
+
+
+def unpaired(run: EvaluatedRun) -> dict[str, Any]:
+    """The queries that only one side has: how many, and which if that is known."""
+    counts = {"n_missing": run.n_missing, "n_unjudged": run.n_unjudged}
+    names = {"missing": run.missing, "unjudged": run.unjudged}
+    return counts | {name: list(ids) for name, ids in names.items() if ids is not None}
 
 
 def _aggregates(run: EvaluatedRun) -> dict[str, Any]:
@@ -89,8 +94,9 @@ def trec(evaluation: Evaluation, *, per_query: bool) -> str:
     measures = list(zip(evaluation.metrics, scores.aggregates, strict=True))
     lines = []
     if per_query:
+        missing = frozenset(run.missing or ())
         for query, row in sorted(run.per_query.to_dict().items(), key=lambda item: _bytes(item[0])):
-            if run.query_ids is None or query in run.query_ids:
+            if query not in missing:
                 lines += [
                     _trec_line(metric, query, value, how)
                     for (metric, how), value in zip(measures, row.values(), strict=True)

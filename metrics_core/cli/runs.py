@@ -9,6 +9,8 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from metrics_core.cli.output import displayable
 from metrics_core.errors import InputError
 from metrics_core.evaluation import evaluate
@@ -17,12 +19,12 @@ from metrics_core.policies import Policies
 from metrics_core.scores import Scores
 from metrics_core.tables import means_tables
 from metrics_core.trec import Qrels, Run, read_qrels, read_run
+from metrics_core.wording import queries
 
 if TYPE_CHECKING:
     from metrics_core.dataset import DatasetScores
 
 STANDARD_INPUT = "-"
-_QUERIES_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,32 +34,27 @@ class EvaluatedRun:
     name: str
     path: str
     scores: Scores | DatasetScores
-    query_ids: frozenset[str] | None  # of the run, judged or not; None: not in memory
     ranking: Any = None  # what was read, if it was to be kept
 
     @property
-    def missing(self) -> list[str]:
-        """The judged queries that the run lacks, as far as their names are known."""
-        if self.query_ids is None:
-            return []
-        return [query for query in self.per_query.query_ids if query not in self.query_ids]
+    def missing(self) -> Sequence[str] | None:
+        """The judged queries that the run lacks; None: only their number is known."""
+        return self.scores.missing if isinstance(self.scores, Scores) else None
 
     @property
-    def unjudged(self) -> frozenset[str]:
-        """The queries of the run without judgements, as far as their names are known."""
-        if self.query_ids is None:
-            return frozenset()
-        return self.query_ids.difference(self.per_query.query_ids)
+    def unjudged(self) -> Sequence[str] | None:
+        """The queries of the run without judgements; None: only their number is known."""
+        return self.scores.unjudged if isinstance(self.scores, Scores) else None
 
     @property
     def n_missing(self) -> int:
         """How many judged queries the run lacks."""
-        return len(self.missing) if isinstance(self.scores, Scores) else self.scores.n_missing
+        return len(self.missing or ()) if isinstance(self.scores, Scores) else self.scores.n_missing
 
     @property
     def n_unjudged(self) -> int:
         """How many queries of the run have no judgements."""
-        return len(self.unjudged) if isinstance(self.scores, Scores) else self.scores.n_unjudged
+        return len(self.unjudged or ()) if isinstance(self.scores, Scores) else self.scores.n_unjudged
 
     @property
     def per_query(self) -> Scores:
@@ -107,13 +104,9 @@ def evaluate_files(
         judgements = read_qrels(qrels, duplicate_judgements=policies.duplicate_judgements, n_threads=n_threads)
     evaluated = []
     for path, name in zip(runs, run_names(runs), strict=True):
-        tables = means_tables(path)
-        run: Any = _long_table(path, Run) if tables else read_run(path, n_threads=n_threads)
+        run: Any = _long_table(path, Run) if means_tables(path) else read_run(path, n_threads=n_threads)
         scores = evaluate(judgements, run, parsed, policies=policies, n_threads=n_threads)
-        ids = run.column("query_id").unique().to_pylist() if tables else run.query_ids
-        if not keep:
-            scores, ids = replace(scores, query_ids=tuple(map(str, scores.query_ids))), map(str, ids)
-        evaluated.append(EvaluatedRun(name, path, scores, frozenset(ids), run if keep else None))
+        evaluated.append(EvaluatedRun(name, path, scores, run) if keep else EvaluatedRun(name, path, as_text(scores)))
     return Evaluation(qrels, tuple(parsed), policies, tuple(evaluated), judgements if keep else None)
 
 
@@ -121,6 +114,12 @@ def _long_table(path: str, kind: type[Qrels | Run]) -> Any:
     from metrics_core.grouping import read_long  # here, as TREC files need not wait for it
 
     return read_long(path, kind)
+
+
+def as_text(scores: Scores) -> Scores:
+    """The same with strings for the ids of queries."""
+    missing, unjudged = (ids and tuple(map(str, ids)) for ids in (scores.missing, scores.unjudged))
+    return replace(scores, query_ids=tuple(map(str, scores.query_ids)), missing=missing, unjudged=unjudged)
 
 
 def run_names(paths: Sequence[str]) -> list[str]:
@@ -142,26 +141,27 @@ def run_names(paths: Sequence[str]) -> list[str]:
     return numbered
 
 
+def report_unpaired_queries(evaluation: Evaluation) -> None:
+    """Puts these sentences on standard error, for those who read the scores elsewhere."""
+    for sentence in unpaired_queries(evaluation):
+        click.echo(f"metrics-core: {sentence}", err=True)
+
+
 def unpaired_queries(evaluation: Evaluation) -> list[str]:
     """A sentence for each run that lacks judged queries, then for each that has others, and what became of these."""
     missing = evaluation.policies.missing
     treatment = "left out" if missing == "skip" else "scored as empty rankings"
     sentences = [
-        f"{run.name} lacks {_some(run.missing, run.n_missing)}: {treatment} (missing={missing})"
+        f"{run.name} lacks {_some(run.n_missing, run.missing)}: {treatment} (missing={missing})"
         for run in evaluation.runs
         if run.n_missing
     ]
-    for run in evaluation.runs:
-        if run.n_unjudged:
-            queries = _some(sorted(run.unjudged), run.n_unjudged)
-            sentences.append(f"{run.name} has {queries} without judgements: left out (unjudged_query=ignore)")
-    return sentences
+    return sentences + [
+        f"{run.name} has {_some(run.n_unjudged, run.unjudged)} without judgements: left out (unjudged_query=ignore)"
+        for run in evaluation.runs
+        if run.n_unjudged
+    ]
 
 
-def _some(queries: Sequence[str], n: int) -> str:
-    """The first of `n` queries by name, if names are known."""
-    if not queries:
-        return f"{n} quer{'y' if n == 1 else 'ies'}"
-    more = n - _QUERIES_NAMED
-    named = ", ".join(map(displayable, queries[:_QUERIES_NAMED]))
-    return f"quer{'y' if n == 1 else 'ies'} {named}{f' and {more} more' if more > 0 else ''}"
+def _some(n: int, names: Sequence[str] | None) -> str:
+    return queries(n, names and list(map(displayable, names)))

@@ -15,6 +15,7 @@ from metrics_core.aggregate import Aggregate, AggregateName
 from metrics_core.cli.formats import rounded
 from metrics_core.cli.output import displayable, drawn
 from metrics_core.cli.runs import EvaluatedRun, Evaluation, unpaired_queries
+from metrics_core.wording import counted
 
 _BEST = "bold green"
 _VALUE_WIDTH = len("(43/50)")  # or 0.1234: long names of runs are folded instead
@@ -55,8 +56,8 @@ def queries_table(run: EvaluatedRun) -> ConsoleRenderable:
 
 def notes(evaluation: Evaluation) -> ConsoleRenderable:
     """The policies, which judged queries the runs lack, and which of theirs are not judged."""
-    judged = len(evaluation.runs[0].scores)
-    summary = f"{judged} judged quer{'y' if judged == 1 else 'ies'}; policies {evaluation.policies}"
+    judged = counted(len(evaluation.runs[0].scores), "judged query", "judged queries")
+    summary = f"{judged}; policies {evaluation.policies}"
     return Padding(Text("\n".join((summary, *unpaired_queries(evaluation))), "dim"), (0, 1), expand=False)
 
 

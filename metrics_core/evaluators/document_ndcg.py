@@ -39,7 +39,7 @@ class DocumentNDCGEvaluator(DocumentMetric):
             retrieved,
             "content",
             DocumentNDCGEvaluator._policies,
-            Needs(grades=True, unjudged_repeats=False, later=True),
+            Needs(grades=True, unjudged_repeats=False, only_first=False),
         )
         source.grades(np.arange(len(questions)))
 

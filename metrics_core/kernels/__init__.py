@@ -1,1 +1,1 @@
-"""Loops over whole blocks, as plain functions that are compiled at their first call."""
+"""Loops over whole blocks, as plain functions, which `compile` runs as Python or compiled."""

@@ -43,10 +43,11 @@ class Metric:
 
     Args:
         name: letters, digits and underscores, beginning with a letter.
-        kernel: a plain Python function of loops over arrays, compiled at its first use,
+        kernel: a plain Python function of loops over arrays, compiled with numba (ours, once they have much to do),
             `kernel(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out)`:
             grades and ranks (n_documents, n_queries) float64 and int32, documents of each ranking in rank order, the
-            first of all queries, then the second, ...: at least all that are judged, and where they stand, from 1. A
+            first of all queries, then the second, ...: at least all that are judged, or with reads="first" the first
+            relevant one, and where they stand, from 1. A
             grade is NaN for an unjudged document and after the last one, whose rank is then NO_RANK; REPEAT (-inf) =
             the second place of a document, neither relevant, non-relevant nor unjudged; n_retrieved (n_queries,)
             int64, the length of each ranking, documents that are not in grades included; ideal (n_judged, n_queries)
@@ -197,6 +198,10 @@ class Metric:
         """Whether it matters which grade a judged document has."""
         return self.reads in ("grades", "everything") or self._rel(policies) > _LOWEST
 
+    def reads_only_first(self, policies: Policies) -> bool:
+        """Whether all that matters is where the first judged document stands, as all of them are relevant."""
+        return self.reads == "first" and not self.reads_grades(policies)
+
     def reads_unjudged_repeats(self, policies: Policies) -> bool:
         """Whether it matters that a document which is not judged comes twice in a ranking in rank order."""
         return self.reads == "everything" or policies.duplicates != "first_keep_rank"
@@ -302,7 +307,7 @@ class Metric:
             kernel(*arguments)
             return
         try:
-            run(kernel, arguments, _steps if kernel.__module__.startswith("metrics_core.") else at_once)
+            run(kernel, arguments, _steps if _is_ours(kernel) else at_once)
         except Exception as error:
             if not any(each.__module__ == "numba.core.errors" for each in type(error).__mro__):
                 raise
@@ -323,6 +328,11 @@ class Metric:
 def _steps(*arguments: Any) -> int:
     """Of a kernel, which goes through its arrays or, as few do, through the ranks of all rankings."""
     return cells(*arguments) + int(arguments[_ARGUMENTS.index("n_retrieved")].sum())
+
+
+def _is_ours(kernel: FunctionType) -> bool:
+    """Whether this package defines a kernel; one that wraps such a kernel says so of itself in __module__."""
+    return str(kernel.__globals__.get("__name__")).startswith("metrics_core.")
 
 
 def _takes(function: FunctionType, n: int) -> bool:

@@ -29,7 +29,7 @@ class Needs:
 
     grades: bool  # the scores of ground-truth documents
     unjudged_repeats: bool  # whether an unjudged document is retrieved twice
-    later: bool  # the relevant documents after the first of a ranking
+    only_first: bool  # of a ranking, no more than where the first judged document stands
 
 
 _PLAIN = frozenset((str, int, float, bool, type(None)))
@@ -43,7 +43,8 @@ class DocumentSource:
         ground_truth, retrieved: one list of documents a question, equally many.
         field: the comparison field.
         policies: empty_key and duplicate_judgements are theirs to say.
-        needs: where grades are not needed, every grade is 1, and no document's score is looked at.
+        needs: where grades are not needed, every grade is 1, and no document's score is looked at; with only_first,
+            documents after the first judged one may be left unread.
 
     Raises:
         InputError: an unknown comparison field.
@@ -79,7 +80,8 @@ class DocumentSource:
         unjudged documents.
         """
         n_judged, n_retrieved = self.n_judged[rows], self.n_retrieved[rows]
-        few = (n_judged * n_retrieved).sum() <= _COMPARISONS_A_HASH * (n_judged + n_retrieved).sum()
+        n_comparisons = (n_judged * (n_judged // 2 + n_retrieved)).sum()
+        few = n_comparisons <= _COMPARISONS_A_HASH * (n_judged + n_retrieved).sum()
         with self._explained():
             if few and not self.needs.unjudged_repeats:
                 matched = self._match_by_comparing(rows, n_judged, n_retrieved)
@@ -115,16 +117,15 @@ class DocumentSource:
         place = 0
         truths = self.values([self.ground_truth[row] for row in rows.tolist()])
         retrieved = [self.retrieved[row] for row in rows.tolist()]
-        only_first = not self.needs.grades and not self.needs.later
-        rankings: Iterable[Any] = retrieved if only_first else self.values(retrieved)
+        rankings: Iterable[Any] = retrieved if self.needs.only_first else self.values(retrieved)
         for truth, ranking in zip(truths, rankings, strict=True):
             for number, value in enumerate(truth):
                 if type(value) not in _PLAIN or value in self._nulls or truth.index(value) != number:
                     return None
-                if not only_first and value in ranking:
+                if not self.needs.only_first and value in ranking:
                     found.append(place + number)
                     positions.append(ranking.index(value))
-            if only_first and (position := self.first_of(ranking, truth)) is not None:
+            if self.needs.only_first and (position := self.first_of(ranking, truth)) is not None:
                 found.append(place)  # whichever: all have the same grade
                 positions.append(position)
             place += len(truth)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,14 @@ from metrics_core.policies import DuplicateJudgements
 
 NULL = -1  # the id of a document that matches nothing, where has_null
 
-_match_ids = compiled(kernels.match_ids)
+
+def _steps(*arguments: Any) -> int:
+    """Of comparing the judged ids of each query with each other and with all of its ranking."""
+    n_judged, n_retrieved, judged = arguments[2], arguments[6], arguments[12]
+    return int(judged.size) * (1 + len(judged)) + int((n_retrieved * (1 + n_judged)).sum())
+
+
+_match_ids = compiled(kernels.match_ids, _steps)
 _KEEP: dict[DuplicateJudgements, int] = {
     "error": kernels.KEEP_ERROR,
     "max": kernels.KEEP_MAX,

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 PAIR = ("compare", "qrels.txt", "first.run", "second.run")
 # RR of first.run is 1, 1/2, 0 and of second.run 1/2, 1, 1 for q1, q2, q10
 BELOW = 1.5 / 3 - 2.5 / 3
+LACKS = "metrics-core: first.run lacks query q10: scored as empty rankings (missing=zero)\n"
 
 
 @pytest.fixture
@@ -26,6 +27,10 @@ def runs(folder):
 def test_json_is_the_comparison(cli, runs):
     report = json.loads(cli(*PAIR, "-m", "RR", "-m", "map", "--json", "--seed", "4", "--resamples", "500").out)
     assert report.pop("qrels") == "qrels.txt"
+    assert report.pop("unpaired_queries") == {
+        "first.run": {"n_missing": 1, "n_unjudged": 0, "missing": ["q10"], "unjudged": []},
+        "second.run": {"n_missing": 0, "n_unjudged": 0, "missing": [], "unjudged": []},
+    }
     assert report == json.loads(json.dumps(compare(runs, seed=4, n_resamples=500).to_dict()))
 
 
@@ -107,15 +112,16 @@ class TestGate:
         result = cli(*PAIR, *self.BASELINE, "--fail-if", condition)
         assert result.code == 1
         assert result.err.startswith(
-            f"metrics-core: failed: RR of first.run is 0.5000, second.run's 0.8333: the difference {BELOW:+.4f} is <"
+            f"{LACKS}metrics-core: failed: RR of first.run is 0.5000, second.run's 0.8333: "
+            f"the difference {BELOW:+.4f} is <"
         )
-        assert len(result.err.splitlines()) == 1
+        assert len(result.err.splitlines()) == 2
         assert result.out.startswith("metric\t")
 
     @pytest.mark.parametrize("condition", ["RR < -0.4", "RR > 0", "RR >= .1"])
     def test_one_that_does_not_passes(self, cli, condition):
         result = cli(*PAIR, *self.BASELINE, "--fail-if", condition)
-        assert (result.code, result.err) == (0, "")
+        assert (result.code, result.err) == (0, LACKS)
 
     def test_rounding_fails_no_job(self):
         difference = SimpleNamespace(difference=0.48 - 0.5)
@@ -125,7 +131,7 @@ class TestGate:
 
     def test_any_of_several(self, cli):
         result = cli(*PAIR, *self.BASELINE, "--fail-if", "RR > 0", "--fail-if", "RR < 0")
-        assert (result.code, len(result.err.splitlines())) == (1, 1)
+        assert (result.code, len(result.err.splitlines())) == (1, 2)
 
     def test_significant_differences_only(self, cli):
         failing = (*PAIR, *self.BASELINE, "--fail-if", "RR < 0", "--significant")

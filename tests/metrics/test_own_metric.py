@@ -5,6 +5,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import wraps
 
 import numpy as np
 import pytest
@@ -168,6 +169,22 @@ def test_kernel_that_numba_cannot_compile(block):
     ):
         metric.score(block, TREC_EVAL)
     assert replace(metric, compiled=False).score(block, TREC_EVAL).tolist() == [2, 0]
+
+
+def test_kernel_without_a_module(block):
+    """As those are that `exec` defines among no names."""
+    names = {}
+    exec("def kernel(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):\n    out[:] = n_retrieved", names)
+    assert Metric(name="Length", kernel=names["kernel"]).score(block, TREC_EVAL).tolist() == block.n_retrieved.tolist()
+
+
+def test_kernel_that_wraps_one_of_ours_is_compiled_at_once(block):
+    @wraps(RBP.kernel)
+    def kernel(*arguments):
+        return RBP.kernel(*arguments)
+
+    with pytest.raises(MetricsError, match="numba cannot compile the kernel"):
+        Metric(name="Wrapped", kernel=kernel).score(block, TREC_EVAL)
 
 
 def test_kernel_cannot_write_to_a_read_only_block(block):
