@@ -1,4 +1,4 @@
-"""Processes that start, work a little and end: the import, and the command on a small pair of files."""
+"""Processes that start, work a little and end: the import, the command on small files, and the first scores."""
 
 from __future__ import annotations
 
@@ -31,11 +31,29 @@ EVALUATE_IMPORT = "metrics-core, from metrics_core import evaluate"  # what the 
 CACHED, UNCACHED = "metrics-core evaluate, disk cache", "metrics-core evaluate, no disk cache"
 KERNEL = "numba, one trivial cached kernel"
 FIRST, FIRST_PYTREC_EVAL, FIRST_RANX = "metrics-core", "pytrec_eval", "ranx"
-# Two metrics of dicts of dicts, printed in the form of the command.
+# Two metrics of dicts of dicts, printed in the form of the command: the package, and what is done with it.
 FIRST_INPUT = (
     "qrels = {f'q{q:03}': {'d0': 1, f'd{q % 10}': 2} for q in range(100)}; "
     "run = {q: {f'd{d}': 10.0 - d for d in range(10)} for q in qrels}; "
 )
+FIRST_SCORES = {
+    FIRST: (
+        "metrics_core",
+        "from metrics_core import evaluate; ndcg, rr = evaluate(qrels, run, ['nDCG', 'RR']).mean().values()",
+    ),
+    FIRST_PYTREC_EVAL: (
+        "pytrec_eval",
+        (
+            "from pytrec_eval import RelevanceEvaluator as Evaluator; names = 'ndcg', 'recip_rank'; "
+            "found = Evaluator(qrels, {*names}).evaluate(run).values(); "
+            "ndcg, rr = (sum(each[name] for each in found) / len(found) for name in names)"
+        ),
+    ),
+    FIRST_RANX: (
+        "ranx",
+        "from ranx import Qrels, Run, evaluate; ndcg, rr = evaluate(Qrels(qrels), Run(run), ['ndcg', 'mrr']).values()",
+    ),
+}
 FIRST_OUTPUT = "; print('metric\\tmean', f'nDCG\\t{ndcg}', f'RR\\t{rr}', sep='\\n')"
 
 
@@ -92,7 +110,7 @@ def _over_numpy(ours: str, gate: float | None = None, aim: float | None = None) 
 
 WORKLOAD = Workload(
     "startup",
-    "Processes: the import, and the command on 100 queries x 100",
+    "Processes: the import, the command on 100 queries x 100, the first scores",
     (
         Case(
             "import",
@@ -127,38 +145,9 @@ WORKLOAD = Workload(
         Case(
             "first scores of a process, 100 x 10, no disk cache",
             Size(100, 10, 2),
-            (
-                Contender(
-                    FIRST,
-                    partial(
-                        first_scores,
-                        package="metrics_core",
-                        code="from metrics_core import evaluate; "
-                        "ndcg, rr = evaluate(qrels, run, ['nDCG', 'RR']).mean().values()",
-                    ),
-                    reads_rows=False,
-                ),
-                Contender(
-                    FIRST_PYTREC_EVAL,
-                    partial(
-                        first_scores,
-                        package="pytrec_eval",
-                        code="from pytrec_eval import RelevanceEvaluator; "
-                        "found = RelevanceEvaluator(qrels, {'ndcg', 'recip_rank'}).evaluate(run).values(); "
-                        "ndcg, rr = (sum(each[n] for each in found) / len(found) for n in ('ndcg', 'recip_rank'))",
-                    ),
-                    reads_rows=False,
-                ),
-                Contender(
-                    FIRST_RANX,
-                    partial(
-                        first_scores,
-                        package="ranx",
-                        code="from ranx import Qrels, Run, evaluate; "
-                        "ndcg, rr = evaluate(Qrels(qrels), Run(run), ['ndcg', 'mrr']).values()",
-                    ),
-                    reads_rows=False,
-                ),
+            tuple(
+                Contender(name, partial(first_scores, package=package, code=code), reads_rows=False)
+                for name, (package, code) in FIRST_SCORES.items()
             ),
             (times_as_fast(FIRST, FIRST_PYTREC_EVAL), times_as_fast(FIRST, FIRST_RANX)),
             rounds=5,

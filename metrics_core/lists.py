@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet, Siz
 from typing import Any
 
 from metrics_core.errors import InputError
+from metrics_core.wording import counted
 
 
 def is_list(value: object) -> bool:
@@ -43,7 +44,7 @@ def paired(of: str, *, may_be_empty: bool = False, **sides: Any) -> list[Sequenc
             raise InputError(f"{name} must not be empty")
     lengths = {name: len(side) for name, side in lists.items()}
     if len(set(lengths.values())) > 1:
-        has = " and ".join(f"{name} has {n} questions" for name, n in lengths.items())
+        has = " and ".join(f"{name} has {counted(n, 'question', 'questions')}" for name, n in lengths.items())
         raise InputError(f"{has}; they must pair up")
     return list(lists.values())
 

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from metrics_core.columns import CONTENTS, ColumnKind, contents
+from metrics_core.columns import CONTENTS, ColumnKind, arrow, contents
 from metrics_core.errors import FileFormatError, InputError
 from metrics_core.remote import AnyPath, RemotePath, path_on
 
@@ -437,12 +437,10 @@ def _format_of(path: AnyPath) -> str | None:
 
 def _arrow() -> Any:
     """The package, with the modules that are used here."""
-    try:
-        import pyarrow as pa
-        import pyarrow.csv
-        import pyarrow.parquet  # an attribute of the package from now on
-    except ImportError as error:
-        raise ImportError("tables need pyarrow: pip install 'metrics-core[arrow]'") from error
+    pa = arrow()
+    import pyarrow.csv
+    import pyarrow.parquet  # noqa: F401  # an attribute of the package from now on
+
     return pa
 
 

@@ -190,7 +190,10 @@ class _Layout:
             return (
                 f"{len(self.columns)} columns expected ({', '.join(self.columns)}), got {len(fields)}: {_excerpt(line)}"
             )
-        return f"{self.columns[self.value]} must be a finite number, got {_excerpt(fields[self.value])}"
+        complaint = f"{self.columns[self.value]} must be a finite number, got {_excerpt(fields[self.value])}"
+        if len(fields) == len(self.columns):
+            return complaint
+        return f"{complaint}, column {self.value + 1} of {len(fields)}; {', '.join(self.columns)} expected"
 
 
 _QRELS = _Layout(("query", "iteration", "document", "relevance"), 2, 3, 4, False)

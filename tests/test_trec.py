@@ -187,7 +187,9 @@ JUDGED_TWICE = (
     "document 'a' is judged twice for query '1'; remove one, or say which counts: duplicate_judgements='max' or "
     "duplicate_judgements='last'"
 )
-RUN_COLUMNS = "6 columns expected (query, Q0, document, rank, score, tag), got "
+NO_SCORE = "score must be a finite number, got "
+RUN_NAMES = "query, Q0, document, rank, score, tag"
+RUN_COLUMNS = f"6 columns expected ({RUN_NAMES}), got "
 
 
 class TestRefusals:
@@ -221,11 +223,14 @@ class TestRefusals:
         [
             ("1 Q0 a 1 2\n1 a 2\n", f", line 2: {RUN_COLUMNS}3: '1 a 2'"),
             ("1 Q0 a 1\n", f", line 1: {RUN_COLUMNS}4: '1 Q0 a 1'"),
-            ("1 Q0 a 1 tag\n", ", line 1: score must be a finite number, got 'tag'"),
-            ("1 Q0 a 1 inf tag\n", ", line 1: score must be a finite number, got 'inf'"),
-            ("1 Q0 b 1 5\n1 Q0 a 1 -1e999 tag\nx\n", ", line 2: score must be a finite number, got '-1e999'"),
-            ("1 Q0 a 1 1_000 tag\n", ", line 1: score must be a finite number, got '1_000'"),
-            ("1 Q0 a 1 \u0661 tag\n", ", line 1: score must be a finite number, got '\u0661'"),
+            (
+                "1 Q0 a 1 tag\n",
+                f", line 1: {NO_SCORE}'tag', column 5 of 5; {RUN_NAMES} expected",
+            ),
+            ("1 Q0 a 1 inf tag\n", f", line 1: {NO_SCORE}'inf'"),
+            ("1 Q0 b 1 5\n1 Q0 a 1 -1e999 tag\nx\n", f", line 2: {NO_SCORE}'-1e999'"),
+            ("1 Q0 a 1 1_000 tag\n", f", line 1: {NO_SCORE}'1_000'"),
+            ("1 Q0 a 1 \u0661 tag\n", f", line 1: {NO_SCORE}'\u0661'"),
             ("", ": empty; lines of query, Q0, document, rank, score, tag expected"),
         ],
     )

@@ -103,8 +103,10 @@ def _array(name: str, values: ArrayLike) -> NDArray[Any]:
         raise InputError(f"{name} is a masked array; give plain values, and say with lengths= how many count in a row")
     try:
         return np.asarray(values)
-    except ValueError as error:
-        raise InputError(f"{name} must be an array, rows of one length: {error}") from None
+    except ValueError:
+        raise InputError(
+            f"{name} must be an array, rows of one length: pad the shorter ones, and give lengths="
+        ) from None
 
 
 def _integers(name: str, values: ArrayLike) -> IntArray:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metrics_core.blocks import FloatArray, IntArray, KeyTable, Source
-from metrics_core.columns import CONTENTS, ColumnKind, contents
+from metrics_core.columns import CONTENTS, ColumnKind, arrow, contents
 from metrics_core.errors import InputError
 from metrics_core.key_matching import KeyedDocuments
 from metrics_core.keys import decode_keys
@@ -52,8 +52,7 @@ def batches_of(frame: Any, max_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatc
         InputError: no frame.
         ImportError: pyarrow is not installed.
     """
-    import pyarrow as pa
-
+    pa = arrow()
     parts: Any
     if hasattr(frame, "with_format"):  # a Hugging Face dataset, whose table would ignore selections and shuffles
         parts = frame.with_format("arrow").iter(max_rows)

@@ -33,7 +33,7 @@ def bi(tiny):
     [
         ("paris", ["paris"], "ground_truth_answers must be a list of answers, one a question, got 'paris'"),
         (["paris"], "paris", "predicted_answers must be a list of answers, one a question, got 'paris'"),
-        (["a", "b"], ["a"], "ground_truth_answers has 2 questions and predicted_answers has 1 questions; they must"),
+        (["a", "b"], ["a"], "ground_truth_answers has 2 questions and predicted_answers has 1 question; they must"),
         ([], ["a"], "they must pair up"),
         (["a", "b"], ["a", None], "predicted_answers must be strings, got None in row 1"),
         (["a", None], ["a", "b"], "ground_truth_answers must be strings or lists of strings, got None in row 1"),
