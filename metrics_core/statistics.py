@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics_core.blocks import FloatArray
+from metrics_core.blocks import FloatArray, IntArray
 from metrics_core.compile import compiled
 from metrics_core.errors import InputError
 from metrics_core.kernels import resampling
@@ -293,7 +293,9 @@ def effect_size(differences: ArrayLike) -> FloatArray:
 def standard_deviation(values: ArrayLike) -> FloatArray:
     """(n_columns,) with n - 1 in the denominator; exactly 0 where all values are the same. As `effect_size`."""
     rows = _rows(values)
-    return np.where(np.ptp(rows, axis=0) == 0, 0.0, rows.std(axis=0, ddof=1))
+    exponents = _exponents(rows)
+    deviations = np.ldexp(np.ldexp(rows, -exponents).std(axis=0, ddof=1), exponents)
+    return np.where(np.ptp(rows, axis=0) == 0, 0.0, deviations)
 
 
 def mean_interval(
@@ -335,7 +337,8 @@ def mean_interval(
         below = (np.mean(sums < -rounding, axis=0) + np.mean(sums <= rounding, axis=0)) / 2
         bias = ndtri(np.clip(below, 0.5 / n_resamples, 1 - 0.5 / n_resamples))
         # Leaving a value out moves the mean by -value / (n - 1): the acceleration is the skewness of the values.
-        acceleration = (centred**3).sum(axis=0) / (6 * (centred**2).sum(axis=0) ** 1.5)
+        scaled = np.ldexp(centred, -_exponents(centred))
+        acceleration = (scaled**3).sum(axis=0) / (6 * (scaled**2).sum(axis=0) ** 1.5)
         shifted = bias + tails
         quantiles = ndtr(bias + shifted / (1 - acceleration * shifted))  # (2, n_columns)
         for place, column in enumerate(columns):
@@ -436,6 +439,12 @@ def _rows(values: ArrayLike, name: str = "differences") -> FloatArray:
     if not np.isfinite(rows).all():
         raise InputError(f"{name} must be finite; leave out the rows that were not scored")
     return rows
+
+
+def _exponents(rows: FloatArray) -> IntArray:
+    """(n_columns,) the powers of two next to the largest values: divided by them, squares and cubes stay floats."""
+    exponents: IntArray = np.frexp(np.abs(rows).max(axis=0))[1]
+    return exponents
 
 
 def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:

@@ -52,6 +52,13 @@ class TestMeanInterval:
             pytest.approx(100 - 2 * low, abs=0.05),
         )
 
+    @pytest.mark.parametrize("exponent", [-990, -500, 500, 990])
+    def test_scales_exactly_with_powers_of_two(self, exponent):
+        """Whose cubes are no floats any more."""
+        values = skewed()
+        scaled = mean_interval(np.ldexp(values, exponent))
+        assert np.array_equal(scaled, np.ldexp(mean_interval(values), exponent))
+
     def test_threads_change_nothing(self):
         values = np.column_stack([skewed(seed=seed) for seed in range(3)])
         one, two = (mean_interval(values, n_resamples=5_000, n_threads=n) for n in (1, 2))

@@ -68,6 +68,14 @@ class TestT:
         assert standard_deviation(differences) == [0]
 
 
+@pytest.mark.parametrize("exponent", [-990, -500, 500, 990])
+@pytest.mark.parametrize("test", [t_test, sign_flip_test, bootstrap_test, wilcoxon_test])
+def test_p_does_not_depend_on_the_unit(test, exponent):
+    """Nor where the squares of differences are no floats any more."""
+    differences = sampled(20, 3)
+    assert np.array_equal(test(np.ldexp(differences, exponent)).p, test(differences).p)
+
+
 class TestSignFlips:
     @given(few)
     def test_few_queries_are_exact(self, differences):
