@@ -128,4 +128,5 @@ def _require(module: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != module:
             raise
-        raise ImportError(f"this needs {module}: pip install {module}", name=module) from error
+        extra = "arrow" if module == "pyarrow" else "frames"
+        raise ImportError(f"this needs {module}: pip install 'metrics-core[{extra}]'", name=module) from error

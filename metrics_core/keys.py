@@ -83,7 +83,8 @@ def _kind_of_id(what: str, one: object) -> str:
     for kind, name in ((str, "str"), (bytes, "bytes"), (Integral, "int")):
         if isinstance(one, kind):
             return name
-    raise InputError(f"{what} ids must be str, int or bytes, got {one!r} ({type(one).__name__})")
+    hint = "; documents and scores are a dict, {document: score}" if isinstance(one, tuple) else ""
+    raise InputError(f"{what} ids must be str, int or bytes, got {one!r} ({type(one).__name__}){hint}")
 
 
 def _only(keys: Sequence[object], kind: type[_T]) -> TypeGuard[Sequence[_T]]:

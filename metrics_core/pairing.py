@@ -93,8 +93,8 @@ def pair(
         run = read_run(run, n_threads=n_threads)
     if not isinstance(qrels, (Mapping, Qrels)) or not isinstance(run, (Mapping, Run)):
         raise InputError(
-            "qrels and run must be paths, dicts, prepared files or long tables, lists of lists of documents, or "
-            f"integer arrays; got {_kind(qrels)} and {_kind(run)}"
+            "qrels and run must be paths, dicts, prepared files or long tables, or both lists of lists of documents, "
+            f"or both integer arrays (IdArrays, or NumPy's); got {_kind(qrels)} and {_kind(run)}"
         )
     return _pair_by_query(qrels, run, resolved, query_ids)
 
@@ -164,7 +164,9 @@ def _pair_by_query(
     check_one_kind("query", (judged, retrieved))
     unjudged = tuple(filterfalse(set(judged).__contains__, retrieved))
     if unjudged and policies.unjudged_query == "error":
-        raise InputError(f"qrels judge nothing of {run_name}'s {_some(unjudged)}")
+        raise InputError(
+            f"qrels judge nothing of {run_name}'s {_some(unjudged)}; unjudged_query='ignore' leaves such queries out"
+        )
     names = judged if query_ids is None else _chosen(query_ids, judged)
     rankings: list[Any] = []
     missing: BoolArray = np.zeros(len(names), np.bool_)
@@ -275,4 +277,6 @@ def _is_lists(side: Any) -> bool:
 
 
 def _kind(side: Any) -> str:
+    if isinstance(side, IdArrays):
+        return "integer arrays"
     return "a path" if isinstance(side, (str, os.PathLike)) else type(side).__name__

@@ -171,6 +171,10 @@ def whole_or_not_at_all(path: AnyPath) -> Iterator[Any]:
     try:
         yield temporary
         temporary.replace(path)
+    except OSError as error:
+        if error.filename == str(temporary):
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

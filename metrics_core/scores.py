@@ -15,7 +15,7 @@ from metrics_core.errors import MetricNameError
 from metrics_core.export import to_arrow, to_pandas, to_polars
 from metrics_core.metrics import parse
 from metrics_core.policies import Policies
-from metrics_core.wording import counted, queries
+from metrics_core.wording import queries
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,8 +126,8 @@ def summary(
     results: Mapping[str, Aggregate],
 ) -> str:
     """Lines of the metrics' aggregates, by name, under what they are of."""
-    unpaired = f", of which the run lacks {n_missing}" if n_missing else ""
-    unpaired += f", without {counted(n_unjudged, 'other', 'others')} that it has" if n_unjudged else ""
+    unpaired = f", {n_missing} missing in the run" if n_missing else ""
+    unpaired += f", {n_unjudged} unjudged left out" if n_unjudged else ""
     width = max(map(len, results), default=0)
     lines = [f"{title} of {queries(n_queries)}{unpaired}, policies {policies}"]
     for (name, result), how in zip(results.items(), aggregates, strict=True):

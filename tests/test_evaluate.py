@@ -282,6 +282,8 @@ class TestBadIds:
         refused(
             InputError, "document ids must be str, int or bytes, got 1.5 (float)", {"q": {1.5: 1}}, {"q": [1.5]}, "RR"
         )
+        message = "document ids must be str, int or bytes, got ('a', 1.5) (tuple); documents and scores are a dict, "
+        refused(InputError, message + "{document: score}", {"q": {"a": 1}}, {"q": [("a", 1.5)]}, "RR")
         refused(InputError, "query ids must be str, int or bytes, got None (NoneType)", {None: {}}, {None: []}, "RR")
 
     def test_numpy_ids_are_ids(self):
@@ -306,14 +308,20 @@ class TestBadFiles:
         message = "three.txt, line 2: 6 columns expected (query, Q0, document, rank, score, tag), got 3: 'q a 1.0'"
         refused(FileFormatError, message, QRELS, "three.txt", "AP")
 
-    @pytest.mark.parametrize(
-        "content", [bytes(range(256)) * 20, b"\x89PNG\r\n\x1a\n\0\0\0", b"PAR1\0\1\2\3", b"\0" * 5000]
-    )
+    @pytest.mark.parametrize("content", [bytes(range(256)) * 20, b"\x89PNG\r\n\x1a\n\0\0\0", b"\0" * 5000])
     def test_binary(self, files, content):
         files("binary", content)
         for arguments in ((QRELS, "binary"), ("binary", RUN)):
             with pytest.raises(FileFormatError, match=r"^binary, line \d+: \d columns expected "):
                 evaluate(*arguments, "AP")
+
+    def test_parquet(self, files):
+        files("run.parquet", b"PAR1\0\1\2\3")
+        message = (
+            "run.parquet is a parquet file: give evaluate its table (pyarrow.parquet.read_table), or evaluate_dataset "
+            "the path"
+        )
+        refused(FileFormatError, message, QRELS, "run.parquet", "AP")
 
     def test_binary_says_so(self, files):
         files("binary", bytes(range(256)) * 20)
@@ -351,8 +359,8 @@ class TestBadFiles:
 
 class TestBadPairs:
     KINDS = (
-        "qrels and run must be paths, dicts, prepared files or long tables, lists of lists of documents, or integer "
-        "arrays; got "
+        "qrels and run must be paths, dicts, prepared files or long tables, or both lists of lists of documents, or "
+        "both integer arrays (IdArrays, or NumPy's); got "
     )
 
     @pytest.mark.parametrize(
@@ -360,8 +368,8 @@ class TestBadPairs:
         [
             (QRELS, [[Document()]], "dict and list"),
             ([[Document()]], RUN, "list and dict"),
-            (IdArrays([[1]]), RUN, "IdArrays and dict"),
-            (QRELS, np.array([[1]]), "dict and IdArrays"),
+            (IdArrays([[1]]), RUN, "integer arrays and dict"),
+            (QRELS, np.array([[1]]), "dict and integer arrays"),
             (QRELS, None, "dict and NoneType"),
             (7, RUN, "int and dict"),
             (Run.from_dict(RUN), RUN, "Run and dict"),

@@ -64,7 +64,7 @@ class TestAttributes:
 
     def test_repr(self, scores):
         assert repr(scores).splitlines() == [
-            "Scores of 3 queries, of which the run lacks 1, policies trec_eval, order=input, missing=skip",
+            "Scores of 3 queries, 1 missing in the run, policies trec_eval, order=input, missing=skip",
             f"  AP         {(1 + 7 / 12) / 2:.4f}  (mean, 2 of 3 scored)",
             f"  GMAP       {(1 * 7 / 12) ** 0.5:.4f}  (geometric mean, 2 of 3 scored)",
             "  NumRelRet  3.0000  (sum, 2 of 3 scored)",
@@ -97,7 +97,7 @@ class TestUnpairedQueries:
         assert scores.missing == ("q", "r")
         assert scores.unjudged == ("x", "y")
         assert repr(scores).startswith(
-            "Scores of 3 queries, of which the run lacks 2, without 2 others that it has, policies trec_eval"
+            "Scores of 3 queries, 2 missing in the run, 2 unjudged left out, policies trec_eval"
         )
 
     def test_queries_that_are_not_chosen_are_neither(self):
@@ -107,7 +107,7 @@ class TestUnpairedQueries:
     def test_there_are_none(self):
         for scores in (evaluate(JUDGED, JUDGED, "RR"), evaluate(np.array([[1]]), np.array([[1]]), "RR")):
             assert (scores.missing, scores.unjudged) == ((), ())
-            assert " lacks " not in repr(scores)
+            assert "missing" not in repr(scores)
 
 
 class TestAggregates:

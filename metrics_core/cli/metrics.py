@@ -95,14 +95,14 @@ def _trec_eval_names(metric: Metric) -> list[str]:
 
 def _cell(value: Any) -> str:
     if isinstance(value, dict):
-        return "; ".join(f"{name}{_default(each)}: {each['definition']}" for name, each in value.items())
+        return "; ".join(f"{name}{_default(each, '=')}: {each['definition']}" for name, each in value.items())
     return ", ".join(value) if isinstance(value, list) else value
 
 
-def _default(parameter: dict[str, Any]) -> str:
+def _default(parameter: dict[str, Any], sign: str) -> str:
     if parameter["required"]:
         return " (required)"
-    return "" if parameter["default"] is None else f"={parameter['default']}"
+    return "" if parameter["default"] is None else f"{sign}{parameter['default']}"
 
 
 def _listed(entries: Sequence[dict[str, Any]]) -> RenderableType:
@@ -128,7 +128,9 @@ def _in_full(entry: dict[str, Any]) -> RenderableType:
     table.add_row(Text(entry["form"], "bold cyan"), Text(entry["title"], "bold"))
     table.add_row("definition", entry["definition"])
     for name, parameter in entry["parameters"].items():
-        table.add_row(Text.assemble("  ", (name, "cyan")), f"{parameter['definition']}{_default(parameter)}")
+        table.add_row(
+            Text.assemble("  ", (name, "cyan")), f"{parameter['definition']}{_default(parameter, '; default ')}"
+        )
     table.add_row("aggregate", entry["aggregate"])
     if entry["trec_eval"]:
         table.add_row("trec_eval", _cell(entry["trec_eval"]))

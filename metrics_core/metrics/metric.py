@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from inspect import CO_VARARGS
 from math import isinf, nan
 from types import FunctionType
@@ -220,7 +220,7 @@ class Metric:
             MetricNameError: a required parameter or cutoff is not bound.
             PolicyError: ties="expected" and the metric does not allow it.
             InputError: a grade above max_rel, or too large for an exponential gain.
-            MetricsError: numba cannot compile the kernel.
+            MetricsError: numba cannot compile the kernel, or it returns something.
         """
         self.check_complete()
         self.check_ties(policies)
@@ -303,11 +303,16 @@ class Metric:
         return _LOWEST if isinf(rel) and rel < 0 else rel
 
     def _run(self, kernel: Kernel, *arguments: FloatArray | IntArray | Int32Array | float) -> None:
-        if not self.compiled or not isinstance(kernel, FunctionType):
-            kernel(*arguments)
-            return
+        call: Callable[..., object] = kernel
+        if self.compiled and isinstance(kernel, FunctionType):
+            call = partial(self._run_compiled, kernel)
+        returned = call(*arguments)
+        if returned is not None:
+            raise MetricsError(f"the kernel of {self.name} must fill out and return nothing, but returns {returned!r}")
+
+    def _run_compiled(self, kernel: FunctionType, *arguments: Any) -> object:
         try:
-            run(kernel, arguments, _steps if _is_ours(kernel) else at_once)
+            return run(kernel, arguments, _steps if _is_ours(kernel) else at_once)
         except Exception as error:
             if not any(each.__module__ == "numba.core.errors" for each in type(error).__mro__):
                 raise

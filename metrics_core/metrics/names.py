@@ -60,6 +60,7 @@ _NOT_ALIASES = {
 
 _FORM = re.compile(r"\s*(?P<name>[^\s()@{}=]+)\s*(?:\((?P<arguments>.*)\)\s*)?(?:@\s*(?P<after>[^\s()@]*)\s*)?")
 _LEVEL = re.compile(r"(?P<text>.+)-l(?P<rel>[0-9]{1,9})\s*")
+_SEVERAL = re.compile(r",\s*[A-Za-z]")
 _FAMILY = re.compile(r"(?P<family>.+?)[._](?P<cutoffs>\.?[0-9][0-9.,]*)")
 _ARGUMENT = re.compile(
     rf"""\s*(?P<name>[A-Za-z_]\w*)\s*=\s*
@@ -124,6 +125,9 @@ def registered_metrics() -> tuple[Metric, ...]:
 def register_metric(metric: Metric, *, aliases: Iterable[str] = ()) -> None:
     """Makes a metric's name, and aliases of it, parse; registering the same again does nothing.
 
+    A metric of one's own whose kernel was defined again under its name, as by a notebook's cell that ran twice, takes
+    the place of the one before.
+
     Raises:
         MetricNameError: a name that is taken by another metric, or a metric with parameters or a cutoff bound.
     """
@@ -134,7 +138,7 @@ def register_metric(metric: Metric, *, aliases: Iterable[str] = ()) -> None:
         for spelling in spellings:
             key = spelling.lower()
             taken = _by_name.get(key) or _families.get(key)
-            if (taken and not taken.same_definition(metric)) or key in _NOT_ALIASES:
+            if (taken and not _same(taken, metric)) or key in _NOT_ALIASES:
                 raise MetricNameError(f"{spelling!r} is the name of another metric; choose another")
             if not re.fullmatch(r"[^\s()@{}=,]+", spelling):
                 raise MetricNameError(f"an alias has no spaces and none of ()@{{}}=, got {spelling!r}")
@@ -142,6 +146,13 @@ def register_metric(metric: Metric, *, aliases: Iterable[str] = ()) -> None:
         for spelling in spellings:
             _by_name[spelling.lower()] = metric
             _spellings.setdefault(spelling.lower(), spelling)
+
+
+def _same(known: Metric, metric: Metric) -> bool:
+    if known in CATALOGUE or known.name != metric.name:
+        return known.same_definition(metric)
+    places = [(kernel.__module__, kernel.__qualname__) for kernel in (known.kernel, metric.kernel)]
+    return places[0] == places[1]
 
 
 def trec_eval_name(metric: Metric) -> str:
@@ -162,6 +173,8 @@ def _parse(name: str | Metric) -> list[Metric]:
         return [name]
     if not isinstance(name, str):
         raise MetricNameError(f"a metric must be a name or a Metric, got {name!r}")
+    if _SEVERAL.search(re.sub(r"\([^)]*\)", "", name)):
+        raise MetricNameError(f"{name!r} holds several metrics; give a list of their names, or the option -m for each")
     level = _LEVEL.fullmatch(name)
     form = _FORM.fullmatch(level["text"] if level else name)
     if form is None:

@@ -217,8 +217,7 @@ def long_table(
             documents judged twice, unless duplicate_judgements settles it.
         ImportError: pyarrow is not installed.
     """
-    import pyarrow as pa
-
+    pa = arrow()
     what = "qrels" if kind is Qrels else "run"
     table = pa.Table.from_batches(list(batches_of(frame))) if not isinstance(frame, pa.Table) else frame
     names = long_columns(table.column_names, what, kind)

@@ -81,6 +81,8 @@ REFUSED = {
     "precison@5": "unknown metric 'precison'; did you mean 'precision'?",
     "foo": "unknown metric 'foo'; metric_names() lists those there are",
     "": "cannot read ''; a metric is written Name(parameter=value, …)@cutoff",
+    "nDCG@10, AP": "'nDCG@10, AP' holds several metrics; give a list of their names, or the option -m for each",
+    "AP(rel=1),RR": "'AP(rel=1),RR' holds several metrics; give a list of their names, or the option -m for each",
     "AP(rel=1": "cannot read 'AP(rel=1'; a metric is written Name(parameter=value, …)@cutoff",
     "nDCG@0": "cutoff in 'nDCG@0' must be a positive integer, got '0'",
     "nDCG@-1": "cutoff in 'nDCG@-1' must be a positive integer, got '-1'",

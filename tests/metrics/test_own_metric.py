@@ -109,6 +109,32 @@ def test_registration_refused_as_a_whole(own_registry, metric, aliases, message)
     assert metric_names() == before
 
 
+def test_a_kernel_that_is_defined_again_takes_the_place(own_registry, block):
+    """As where a notebook's cell runs twice."""
+
+    def defined(value):
+        def kernel(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
+            for q in range(out.size):
+                out[q] = value
+
+        return Metric(name="Cell", kernel=kernel)
+
+    for value in (1.0, 2.0):
+        register_metric(defined(value), aliases=["cell_score"])
+        assert parse("cell_score").score(block, TREC_EVAL).tolist() == [value] * 2
+    with pytest.raises(MetricNameError, match="'Cell' is the name of another metric"):
+        register_metric(replace(FirstHit, name="Cell"))
+
+
+def test_kernel_that_returns_something(block):
+    def kernel(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out):
+        return n_retrieved
+
+    for compiled in (False, True):
+        with pytest.raises(MetricsError, match="must fill out and return nothing, but returns array"):
+            Metric(name="Returns", kernel=kernel, compiled=compiled).score(block, TREC_EVAL)
+
+
 def test_another_metric_of_a_registered_name_is_refused(own_registry):
     register_metric(FirstHit)
     with pytest.raises(MetricNameError, match="'FirstHit' is the name of another metric"):
