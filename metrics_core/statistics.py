@@ -45,7 +45,9 @@ def _steps(rows: FloatArray, _seed: Any, _first: int, out: FloatArray) -> int:
     return len(out) * (_STEPS_A_DRAW * len(rows) + rows.size)
 
 
-_flipped_sums = compiled(resampling.flipped_sums, _steps)
+_flipped_sums = compiled(
+    resampling.flipped_sums, lambda rows, *others: resampling.PATTERNS * rows.size + _steps(rows, *others)
+)
 _resampled_sums = compiled(resampling.resampled_sums, _steps)
 _permuted_ranges = compiled(resampling.permuted_ranges, _steps)
 

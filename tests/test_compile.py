@@ -103,6 +103,10 @@ def of_integers(n, width):
     return np.tile(np.arange(width), (n, 1))
 
 
+def of_lengths(lengths):
+    return IdArrays(np.tile(np.arange(max(lengths)), (len(lengths), 1)), lengths=lengths)
+
+
 def scored(n, n_judged, n_retrieved, score, prefix=""):
     documents = [f"{prefix}{d:03}" for d in range(n_retrieved)]
     qrels = {str(q): {document: d % 2 for d, document in enumerate(documents[:n_judged])} for q in range(n)}
@@ -134,6 +138,8 @@ class TestWhenKernelsAreCompiled:
             ("match_short", lambda: evaluate_table(of_nulls(400), "AP")),
             ("match_by_table", lambda: evaluate_table(of_nulls(400), "AP")),
             ("match_ids", lambda: evaluate(of_integers(40, 32), of_integers(40, 512), "AP")),
+            ("match_ids", lambda: evaluate(np.full((3_000, 1), -1), of_lengths([24] + [1] * 2_999), "Unj@5")),
+            ("flipped_sums", lambda: sign_flip_test(np.ones((500, 30)), n_resamples=1)),
             ("order_by_score", lambda: evaluate(*scored(100, 15, 200, lambda d: 7919 * d % 200), "AP")),
             ("order_groups_descending", lambda: evaluate(*scored(3, 15, 200, lambda d: 1, "long" * 50), "AP")),
             ("resampled_sums", lambda: mean_interval(np.arange(100.0), n_resamples=1_000)),

@@ -70,7 +70,10 @@ def _aggregates(run: EvaluatedRun) -> dict[str, Any]:
 
 
 def json_of(value: Any) -> str:
-    """A JSON text that every parser reads: NaN is null, an infinite policy the string "inf" or "-inf"."""
+    """A JSON text by the standard: NaN is null, an infinite policy the string "inf" or "-inf".
+
+    Bytes of ids that are no UTF-8 are lone surrogates, escaped: Python reads the same ids again, some parsers refuse.
+    """
     return json.dumps(_valid(value), indent=2, allow_nan=False) + "\n"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from metrics_core.blocks import NO_RANK, BoolArray, FloatArray, Int32Array, IntArray, UInt16Array
 
 _TILE = 256  # rankings that are compared side by side: their ids stay in the L1 cache
-_NARROW_RANKINGS = 24  # the longest, and
+NARROW_RANKINGS = 24  # the longest, and
 _NARROW_JUDGEMENTS = 12  # the most judgements, that are compared side by side
 _SHORT_RANKINGS = 512  # the longest, and
 _SHORT_JUDGEMENTS = 32  # the most judgements, that are compared at all, not looked up in a table
@@ -187,7 +187,7 @@ def _match_tiles(
     fit in a vector. Filled are judged and, of grades and ranks, as many documents; NaN and NO_RANK included.
     """
     most = judged.shape[0]
-    narrow = width <= _NARROW_RANKINGS and most <= _NARROW_JUDGEMENTS
+    narrow = width <= NARROW_RANKINGS and most <= _NARROW_JUDGEMENTS
     ranked = np.empty((width if narrow else 0, _TILE), retrieved_ids.dtype)  # cells beyond a length hold anything
     known = np.empty((most, _TILE), judged_ids.dtype)
     known_grades = np.empty((most, _TILE), np.float64)

@@ -19,7 +19,7 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 _4, _27, _30, _31, _32 = np.uint64(4), np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _GROUP = 4  # rows whose signs are drawn at once
-_PATTERNS = 16
+PATTERNS = 16
 _LOW_PATTERN = np.uint64(15)
 _GROUPS_A_DRAW = 16
 
@@ -44,9 +44,9 @@ def flipped_sums(rows: FloatArray, seed: Any, first: int, out: FloatArray) -> No
     """
     n, n_columns = rows.shape
     n_groups = (n + _GROUP - 1) // _GROUP
-    sums = np.zeros((n_groups, _PATTERNS, n_columns))
+    sums = np.zeros((n_groups, PATTERNS, n_columns))
     for q in range(n):
-        for pattern in range(_PATTERNS):
+        for pattern in range(PATTERNS):
             sign = 1.0 - 2.0 * ((pattern >> (q % _GROUP)) & 1)
             for c in range(n_columns):
                 sums[q // _GROUP, pattern, c] += sign * rows[q, c]

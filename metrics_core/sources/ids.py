@@ -17,9 +17,12 @@ NULL = -1  # the id of a document that matches nothing, where has_null
 
 
 def _steps(*arguments: Any) -> int:
-    """Of comparing the judged ids of each query with each other and with all of its ranking."""
-    n_judged, n_retrieved, judged = arguments[2], arguments[6], arguments[12]
-    return int(judged.size) * (1 + len(judged)) + int((n_retrieved * (1 + n_judged)).sum())
+    """Of comparing the judged ids of each query with each other and with all of its ranking; short ones are padded."""
+    n_judged, n_retrieved, find_unjudged, judged = (arguments[place] for place in (2, 6, 9, 12))
+    most, n_queries = judged.shape
+    short = min(int(n_retrieved.max(initial=0)), kernels.NARROW_RANKINGS)
+    padded = most * (1 + most) + short * (most + find_unjudged * short // 2)
+    return int(n_queries * padded + (n_retrieved * (1 + n_judged)).sum())
 
 
 _match_ids = compiled(kernels.match_ids, _steps)
