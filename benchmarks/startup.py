@@ -31,11 +31,12 @@ EVALUATE_IMPORT = "metrics-core, from metrics_core import evaluate"  # what the 
 CACHED, UNCACHED = "metrics-core evaluate, disk cache", "metrics-core evaluate, no disk cache"
 KERNEL = "numba, one trivial cached kernel"
 FIRST, FIRST_PYTREC_EVAL, FIRST_RANX = "metrics-core", "pytrec_eval", "ranx"
-# Two metrics of dicts of dicts, printed in the form of the command: the package, and what is done with it.
+# Dicts of dicts: 100 queries of ten documents.
 FIRST_INPUT = (
     "qrels = {f'q{q:03}': {'d0': 1, f'd{q % 10}': 2} for q in range(100)}; "
     "run = {q: {f'd{d}': 10.0 - d for d in range(10)} for q in qrels}; "
 )
+# By contender: its package, and code that leaves the means in ndcg and rr.
 FIRST_SCORES = {
     FIRST: (
         "metrics_core",
@@ -54,6 +55,7 @@ FIRST_SCORES = {
         "from ranx import Qrels, Run, evaluate; ndcg, rr = evaluate(Qrels(qrels), Run(run), ['ndcg', 'mrr']).values()",
     ),
 }
+# In the form that the command prints.
 FIRST_OUTPUT = "; print('metric\\tmean', f'nDCG\\t{ndcg}', f'RR\\t{rr}', sep='\\n')"
 
 

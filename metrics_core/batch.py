@@ -22,7 +22,7 @@ class RankedBatch:
     blocks: tuple[GradeBlock, ...]
     query_ids: Sequence[Any]  # (n_queries,)
     policies: Policies
-    missing: BoolArray  # (n_queries,), judged queries that the run lacks
+    is_missing: BoolArray  # (n_queries,), judged queries that the run lacks
     unjudged: tuple[Any, ...]  # queries of the run without judgements, which are left out
 
     def __len__(self) -> int:
@@ -50,7 +50,7 @@ class RankedBatch:
         values = empty_values(len(self), len(parsed))
         for block in self.blocks:
             score_block(block, parsed, self.policies, self.query_ids, values)
-        return finished_scores(values, parsed, self.query_ids, self.policies, self.missing, self.unjudged)
+        return finished_scores(values, parsed, self.query_ids, self.policies, self.is_missing, self.unjudged)
 
 
 def empty_values(n_queries: int, n_metrics: int) -> FloatArray:
@@ -84,12 +84,12 @@ def finished_scores(
     metrics: Sequence[Metric],
     query_ids: Sequence[Any],
     policies: Policies,
-    missing: BoolArray,
+    is_missing: BoolArray,
     unjudged: tuple[Any, ...] = (),
 ) -> Scores:
     """The Scores of all queries, those left out because the run lacks them among them, as NaN."""
     if policies.missing == "skip":
-        values[missing] = np.nan
+        values[is_missing] = np.nan
     names, aggregates = tuple(map(str, metrics)), tuple(metric.aggregate for metric in metrics)
-    lacking = tuple(query_ids[row] for row in np.flatnonzero(missing).tolist())
-    return Scores(values, names, query_ids, policies, aggregates, lacking, unjudged)
+    missing = tuple(query_ids[row] for row in np.flatnonzero(is_missing).tolist())
+    return Scores(values, names, query_ids, policies, aggregates, missing, unjudged, len(missing), len(unjudged))

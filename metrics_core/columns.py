@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,19 +21,6 @@ CONTENTS: dict[ColumnKind, tuple[str, ...]] = {
     "numbers": tuple(f"lists of {numbers}" for numbers in _NUMBERS),
 }
 """The contents that are fit for each kind."""
-
-
-def arrow() -> Any:
-    """The package pyarrow.
-
-    Raises:
-        ImportError: it is not installed.
-    """
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise ImportError("tables need pyarrow: pip install 'metrics-core[arrow]'") from error
-    return pa
 
 
 def contents(found: pa.DataType) -> str:

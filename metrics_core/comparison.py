@@ -18,6 +18,7 @@ from metrics_core.errors import InputError
 from metrics_core.metrics import Metric
 from metrics_core.scores import Scores
 from metrics_core.statistics import Correction, checked_confidence, checked_resamples
+from metrics_core.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,7 +152,7 @@ class Comparison:
         if self.correction is None:
             return f"{TEST_TITLES[self.test]} over all pairs of runs, per metric"
         among = "across metrics" if self.family == "all" else "per metric"
-        tests = f"{self.family_size} comparison{'' if self.family_size == 1 else 's'} {among}"
+        tests = f"{counted(self.family_size, 'comparison', 'comparisons')} {among}"
         return f"{TEST_TITLES[self.test]}, {CORRECTION_TITLES[self.correction]} over {tests} ({pairs})"
 
     def difference(self, run: str, other: str, metric: str | Metric | None = None) -> Difference:

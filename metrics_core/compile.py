@@ -33,6 +33,11 @@ def cells(*args: Any) -> int:
     return sum(arg.size for arg in args if isinstance(arg, np.ndarray))
 
 
+def hashing_steps(lengths: Any) -> int:
+    """Of a kernel that takes the fingerprints of keys of these lengths, (n,) in bytes."""
+    return 6 * int(lengths.sum() + 2 * lengths.size)
+
+
 def at_once(*_args: Any) -> float:
     """The steps of a function that is to be compiled at its first call."""
     return inf
@@ -41,9 +46,9 @@ def at_once(*_args: Any) -> float:
 def compiled(function: Callable[[*Ts], R], steps: Callable[..., float] = cells) -> Callable[[*Ts], R]:
     """The kernel, compiled as soon as that is worth the time: nogil, IEEE arithmetic, cached on disk where possible.
 
-    It must do the same compiled and not, to the bit. NumPy's scalars calculate as numba's do, but not Python's numbers:
+    It must do the same compiled and not, to the bit. NumPy's scalars calculate as numba's do; Python's numbers do not:
     compiled, integers wrap at 64 bits, x / 0 is infinite or NaN, a plain integer beside a narrow one makes an int64
-    (uint8 + 1), and an index out of range reads anything. So kernels do none of this.
+    (uint8 + 1), and an index out of range reads anything. Kernels must avoid all of these.
 
     Plain functions of the same module that it calls are compiled with it. They have to live in the same module:
     numba's disk cache watches one file a kernel, and would not see a change in another.

@@ -56,6 +56,16 @@ class DatasetScores:
     def __len__(self) -> int:
         return self.n_queries
 
+    @property
+    def missing(self) -> tuple[()] | None:
+        """As of `Scores`; None where there are some: only their number is known."""
+        return None if self.n_missing else ()
+
+    @property
+    def unjudged(self) -> tuple[()] | None:
+        """As of `Scores`; None where there are some: only their number is known."""
+        return None if self.n_unjudged else ()
+
     def mean(self) -> dict[str, float]:
         """The arithmetic mean of each metric over the scored queries; NaN where none was scored."""
         return {name: each.aggregate().value for name, each in zip(self.metrics, self.moments, strict=True)}
@@ -89,12 +99,20 @@ class DatasetScores:
             if "query_id" in table.column_names:
                 ids.extend(table["query_id"].chunks)
         query_ids: Sequence[Any] = ColumnIds.concatenated([ColumnIds(each) for each in ids]) if ids else range(first)
-        missing, unjudged = (None if n else () for n in (self.n_missing, self.n_unjudged))
-        return Scores(values.T, self.metrics, query_ids, self.policies, self.aggregates, missing, unjudged)
+        return Scores(
+            values.T,
+            self.metrics,
+            query_ids,
+            self.policies,
+            self.aggregates,
+            self.missing,
+            self.unjudged,
+            self.n_missing,
+            self.n_unjudged,
+        )
 
     def __repr__(self) -> str:
-        counts = self.n_queries, self.n_missing, self.n_unjudged
-        return summary(type(self).__name__, *counts, self.policies, self.aggregates, self.aggregate())
+        return summary(self)
 
 
 def evaluate_dataset(

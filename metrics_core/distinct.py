@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 
 from metrics_core.blocks import KeyTable, UInt64Array
-from metrics_core.compile import compiled
-from metrics_core.kernels.bytes import fingerprint_steps, fingerprints
+from metrics_core.compile import compiled, hashing_steps
+from metrics_core.kernels.bytes import fingerprints
 
-_fingerprints = compiled(fingerprints, lambda _blob, _starts, lengths, _out: fingerprint_steps(lengths))
+_fingerprints = compiled(fingerprints, lambda _blob, _starts, lengths, _out: hashing_steps(lengths))
 
 _IN_MEMORY = 1 << 22  # 50 MB
 _BUCKETS = 256  # of a thousand million ids each has four million: 50 MB, too

@@ -72,7 +72,7 @@ def evaluate(
         score_block(join(source, rows, pairing.policies), parsed, pairing.policies, source.query_ids, values)
 
     _for_each_block(score, source, threads)
-    return finished_scores(values, parsed, source.query_ids, pairing.policies, pairing.missing, pairing.unjudged)
+    return finished_scores(values, parsed, source.query_ids, pairing.policies, pairing.is_missing, pairing.unjudged)
 
 
 def pack(
@@ -101,7 +101,7 @@ def pack(
     )
     source = pairing.source
     blocks = _for_each_block(lambda rows: join(source, rows, pairing.policies), source, threads)
-    return RankedBatch(tuple(blocks), source.query_ids, pairing.policies, pairing.missing, pairing.unjudged)
+    return RankedBatch(tuple(blocks), source.query_ids, pairing.policies, pairing.is_missing, pairing.unjudged)
 
 
 def _for_each_block(work: Callable[[IntArray], R], source: Source, n_threads: int) -> list[R]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import date, time
-from importlib import import_module
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from metrics_core.errors import InputError
+from metrics_core.extras import required
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,7 @@ def to_arrow(columns: Columns) -> pa.Table:
         ImportError: pyarrow is not installed.
         InputError: a value that `plain` refuses.
     """
-    pa = _require("pyarrow")
+    pa = required("pyarrow", "arrow")
     arrays, fields = [], []
     for name, values in columns.items():
         if hasattr(values, "__arrow_array__") or _are_numbers(values):
@@ -107,7 +107,7 @@ def to_pandas(columns: Columns) -> pd.DataFrame:
     Raises:
         ImportError: pandas is not installed.
     """
-    pd = _require("pandas")
+    pd = required("pandas", "frames")
     return pd.DataFrame({name: values if _are_numbers(values) else list(values) for name, values in columns.items()})
 
 
@@ -118,15 +118,5 @@ def to_polars(columns: Columns) -> pl.DataFrame:
         ImportError: polars or pyarrow is not installed.
         InputError: a value that `plain` refuses.
     """
-    frame: pl.DataFrame = _require("polars").from_arrow(to_arrow(columns))
+    frame: pl.DataFrame = required("polars", "frames").from_arrow(to_arrow(columns))
     return frame
-
-
-def _require(module: str) -> Any:
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        extra = "arrow" if module == "pyarrow" else "frames"
-        raise ImportError(f"this needs {module}: pip install 'metrics-core[{extra}]'", name=module) from error

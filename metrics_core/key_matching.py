@@ -8,12 +8,22 @@ from typing import Any
 import numpy as np
 
 from metrics_core.blocks import FloatArray, Int32Array, IntArray, KeyTable
-from metrics_core.compile import compiled
-from metrics_core.kernels.bytes import SHORT_RANKING, SLOTS, fingerprint_steps, match_by_table, match_short
+from metrics_core.compile import compiled, hashing_steps
+from metrics_core.kernels.bytes import SHORT_RANKING, SLOTS, match_by_table, match_short
 
 
-def _steps(_blob: Any, _starts: Any, judged: Int32Array, _grades: Any, _ranges: Any, *retrieved: Any) -> int:
-    return sum(fingerprint_steps(lengths) for lengths in (judged, retrieved[2]))
+def _steps(
+    _judged_blob: Any,
+    _judged_starts: Any,
+    judged_lengths: Int32Array,
+    _grades: Any,
+    _judged_ranges: Any,
+    _blob: Any,
+    _starts: Any,
+    lengths: Int32Array,
+    *_: Any,
+) -> int:
+    return hashing_steps(judged_lengths) + hashing_steps(lengths)
 
 
 _match_short, _match_by_table = compiled(match_short, _steps), compiled(match_by_table, _steps)

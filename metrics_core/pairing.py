@@ -37,7 +37,7 @@ class Pairing:
 
     source: Source
     policies: Policies
-    missing: BoolArray  # (n_queries,), judged queries that the run lacks
+    is_missing: BoolArray  # (n_queries,), judged queries that the run lacks
     unjudged: tuple[Any, ...] = ()  # queries of the run that the qrels lack
 
 
@@ -169,20 +169,20 @@ def _pair_by_query(
         )
     names = judged if query_ids is None else _chosen(query_ids, judged)
     rankings: list[Any] = []
-    missing: BoolArray = np.zeros(len(names), np.bool_)
+    is_missing: BoolArray = np.zeros(len(names), np.bool_)
     if isinstance(run, Run):
-        missing[:] = list(map(not_, map(set(retrieved).__contains__, names)))
+        is_missing[:] = list(map(not_, map(set(retrieved).__contains__, names)))
     elif names == retrieved:  # in one order, so that none needs to be looked up: a third of the time
         rankings = list(run.values())
     else:
         rankings = list(map(run.get, names, repeat(_NO_RANKING)))
-        missing[:] = list(map(is_, rankings, repeat(_NO_RANKING)))
-    if policies.missing == "error" and missing.any():
-        absent = [name for name, is_missing in zip(names, missing.tolist(), strict=True) if is_missing]
+        is_missing[:] = list(map(is_, rankings, repeat(_NO_RANKING)))
+    if policies.missing == "error" and is_missing.any():
+        lacking = [name for name, absent in zip(names, is_missing.tolist(), strict=True) if absent]
         raise InputError(
-            f"{run_name} lacks {_some(absent)}; missing='zero' scores such queries 0, missing='skip' leaves them out"
+            f"{run_name} lacks {_some(lacking)}; missing='zero' scores such queries 0, missing='skip' leaves them out"
         )
-    if policies.missing == "skip" and missing.all():
+    if policies.missing == "skip" and is_missing.all():
         raise InputError(f"qrels and run share no query: qrels have {_some(names)}, {run_name} {_some(retrieved)}")
     source: Source
     if isinstance(run, Run):
@@ -200,7 +200,7 @@ def _pair_by_query(
         if policies.drop_identical_ids:
             rankings = list(map(_without, rankings, names))
         source = (MappingSource if scored else RankedListSource)(names, judgements, rankings)
-    return Pairing(source, policies, missing, unjudged)
+    return Pairing(source, policies, is_missing, unjudged)
 
 
 def _are_scored(run: Mapping[Any, Any]) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from metrics_core.columns import arrow
 from metrics_core.errors import InputError
+from metrics_core.extras import required
 from metrics_core.metrics import Metric, parse_all
 from metrics_core.policies import Policies
 from metrics_core.tabular import ColumnIds, RowScorer
@@ -49,7 +49,7 @@ def score_schema(metrics: str | Metric | Iterable[str | Metric], query_id: pa.Da
         MetricNameError: a metric that does not exist.
         ImportError: pyarrow is not installed.
     """
-    pa = arrow()
+    pa = required("pyarrow", "arrow")
     names = map(str, parse_all(metrics))
     return pa.schema([("query_id", query_id or pa.string()), *((name, pa.float64()) for name in names)])
 

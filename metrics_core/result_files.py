@@ -12,6 +12,7 @@ from typing import Any
 
 from metrics_core import export
 from metrics_core.errors import FileFormatError, InputError
+from metrics_core.extras import required
 from metrics_core.lists import is_list
 from metrics_core.parts import whole_or_not_at_all
 
@@ -131,11 +132,7 @@ def _write_parquet(path: Path, run: Run) -> None:
 
 
 def _read_parquet(path: Path) -> Run:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ModuleNotFoundError as error:
-        raise ImportError("parquet needs pyarrow: pip install pyarrow", name="pyarrow") from error
+    pa, pq = required("pyarrow", "arrow"), required("pyarrow.parquet", "arrow")
     try:
         with path.open("rb") as file:
             table = pq.read_table(file)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from metrics_core.dataset import DatasetScores
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
@@ -36,7 +38,9 @@ class Scores:
     policies: Policies
     aggregates: tuple[AggregateName, ...]  # (n_metrics,), how each metric is aggregated
     missing: tuple[Any, ...] | None = ()  # those of query_ids that the run lacks; None: only their number is known
-    unjudged: tuple[Any, ...] | None = ()  # queries of the run without judgements, which are left out; None: as before
+    unjudged: tuple[Any, ...] | None = ()  # queries of the run without judgements, left out; None: as with missing
+    n_missing: int = 0
+    n_unjudged: int = 0
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -112,25 +116,17 @@ class Scores:
         parquet.write_table(table, path)
 
     def __repr__(self) -> str:
-        unpaired = len(self.missing or ()), len(self.unjudged or ())
-        return summary(type(self).__name__, len(self), *unpaired, self.policies, self.aggregates, self.aggregate())
+        return summary(self)
 
 
-def summary(
-    title: str,
-    n_queries: int,
-    n_missing: int,
-    n_unjudged: int,
-    policies: Policies,
-    aggregates: Sequence[AggregateName],
-    results: Mapping[str, Aggregate],
-) -> str:
+def summary(scores: Scores | DatasetScores) -> str:
     """Lines of the metrics' aggregates, by name, under what they are of."""
-    unpaired = f", {n_missing} missing in the run" if n_missing else ""
-    unpaired += f", {n_unjudged} unjudged left out" if n_unjudged else ""
-    width = max(map(len, results), default=0)
-    lines = [f"{title} of {queries(n_queries)}{unpaired}, policies {policies}"]
-    for (name, result), how in zip(results.items(), aggregates, strict=True):
+    of = queries(len(scores))
+    of += f", {scores.n_missing} missing in the run" if scores.n_missing else ""
+    of += f", {scores.n_unjudged} unjudged left out" if scores.n_unjudged else ""
+    lines = [f"{type(scores).__name__} of {of}, policies {scores.policies}"]
+    width = max(map(len, scores.metrics), default=0)
+    for (name, result), how in zip(scores.aggregate().items(), scores.aggregates, strict=True):
         scored = "" if result.n_scored == result.n_total else f", {result.n_scored} of {result.n_total} scored"
         lines.append(f"  {name:{width}}  {result.value:.4f}  ({how}{scored})")
     return "\n".join(lines)

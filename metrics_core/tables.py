@@ -14,8 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from metrics_core.columns import CONTENTS, ColumnKind, arrow, contents
+from metrics_core.columns import CONTENTS, ColumnKind, contents
 from metrics_core.errors import FileFormatError, InputError
+from metrics_core.extras import required
 from metrics_core.remote import AnyPath, RemotePath, path_on
 
 if TYPE_CHECKING:
@@ -437,7 +438,7 @@ def _format_of(path: AnyPath) -> str | None:
 
 def _arrow() -> Any:
     """The package, with the modules that are used here."""
-    pa = arrow()
+    pa = required("pyarrow", "arrow")
     import pyarrow.csv
     import pyarrow.parquet  # noqa: F401  # an attribute of the package from now on
 

@@ -52,7 +52,7 @@ class TestRankedBatch:
         assert len(batch) == 2
         assert repr(batch) == "RankedBatch(queries=2, documents=2, policies='trec_eval, order=input')"
         assert (batch.score("AP").dtype, batch.score("AP").shape) == (np.float64, (2,))
-        assert batch.missing.tolist() == [False, True]
+        assert batch.is_missing.tolist() == [False, True]
 
     def test_reads_grades(self):
         documents = [[Document(content="a", score=1), Document(content="b")]], [[Document(content="b")]]

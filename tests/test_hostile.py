@@ -63,7 +63,9 @@ def test_the_mask_of_an_array_is_not_lost():
 
 
 def test_rows_of_different_lengths_are_no_array():
-    with pytest.raises(InputError, match="ids must be an array, rows of one length"):
+    with pytest.raises(
+        InputError, match="ids must be an array, rows of one length: pad the shorter ones, and give lengths="
+    ):
         IdArrays([[1, 2], [3]])
     with pytest.raises(InputError, match="grades must be an array, rows of one length"):
         IdArrays([[1, 2], [3, 4]], grades=[[1, 2], [3]])

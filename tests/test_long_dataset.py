@@ -81,7 +81,10 @@ def test_the_same_as_in_memory(tmp_path, kind, part_rows):
         paths, METRICS, qrels=write(tmp_path / "qrels", judged), out=tmp_path / "out", part_rows=part_rows
     )
     assert_same(found, qrels, run)
-    assert (found.n_queries, found.n_missing, found.n_unjudged) == (N, 5, 3)
+    for scores in (found, found.scores()):
+        assert (len(scores), scores.n_missing, scores.n_unjudged) == (N, 5, 3)
+        assert (scores.missing, scores.unjudged) == (None, None)
+        assert f" of {N} queries, 5 missing in the run, 3 unjudged left out, policies " in repr(scores)
     assert (len(found.paths) > 1) == (part_rows < 1000)
     assert not (tmp_path / "out" / "_groups").exists()
     again = evaluate_dataset(paths, METRICS, qrels=tmp_path / "qrels", out=tmp_path / "out", part_rows=part_rows)

@@ -9,7 +9,7 @@ import pytest
 
 from metrics_core import parts as parts_module
 from metrics_core.errors import InputError
-from metrics_core.parts import Fragment, Parts, merge
+from metrics_core.parts import Fragment, Parts, merge, whole_or_not_at_all
 
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'metrics-core[sas]'")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -28,6 +28,13 @@ def opened(folder, files, **computed):
 
 def table(*values):
     return pa.table({"score": list(values)})
+
+
+def test_the_path_is_named_where_it_cannot_be_written(tmp_path):
+    path = tmp_path / "absent" / "file"
+    with pytest.raises(FileNotFoundError) as refusal, whole_or_not_at_all(path) as temporary:
+        temporary.write_text("")
+    assert refusal.value.filename == str(path)
 
 
 def test_parts_are_found_again(tmp_path, files):

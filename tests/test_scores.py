@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from math import exp, fsum, inf, isnan, log, nan
 
 import numpy as np
@@ -188,6 +189,19 @@ class TestTables:
         frame = scores.to_polars()
         assert isinstance(frame, polars.DataFrame)
         assert frame["AP"].null_count() == 1
+
+    @pytest.mark.parametrize(
+        ("module", "extra", "export"),
+        [
+            ("pyarrow", "arrow", Scores.to_arrow),
+            ("pandas", "frames", Scores.to_pandas),
+            ("polars", "frames", Scores.to_polars),
+        ],
+    )
+    def test_without_the_package(self, scores, monkeypatch, module, extra, export):
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(ImportError, match=rf"^this needs {module}: pip install 'metrics-core\[{extra}\]'$"):
+            export(scores)
 
     def test_rows_without_ids_are_numbered(self):
         pytest.importorskip("pyarrow", reason="needs the extra: pip install 'metrics-core[arrow]'")

@@ -190,7 +190,7 @@ def _text(evaluation: Evaluation, comparison: Comparison, format_name: str, *, p
     from metrics_core.cli.formats import json_of, tsv_of, unpaired
 
     if format_name == "json":
-        queries = {run.name: unpaired(run) for run in evaluation.runs}
+        queries = {run.name: unpaired(run.scores) for run in evaluation.runs}
         return json_of({"qrels": evaluation.qrels} | comparison.to_dict() | {"unpaired_queries": queries})
     if format_name == "tsv":
         columns = comparison.columns()

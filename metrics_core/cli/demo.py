@@ -120,11 +120,11 @@ def _differences(folder: Path, questions: Mapping[str, str]) -> RenderableType:
 def _missing(folder: Path) -> RenderableType:
     outcomes = {treatment: MISSING.evaluated(folder, missing=treatment) for treatment in ("zero", "skip")}
     zero, skip = (max(each.runs, key=lambda run: run.scores.mean()["nDCG@10"]).name for each in outcomes.values())
-    (lacking,) = (run for run in outcomes["zero"].runs if run.missing)
+    (lacking,) = (run for run in outcomes["zero"].runs if run.scores.missing)
     return _section(
         "A query without a ranking",
-        f"{lacking.name} has nothing for {' and '.join(lacking.missing or ())}. Scored as an empty ranking, as by "
-        f"trec_eval -c, {zero} is ahead; left out, as some tools do without a word, {skip} is. Zero is the default "
+        f"{lacking.name} has nothing for {' and '.join(lacking.scores.missing or ())}. Scored as an empty ranking, as "
+        f"by trec_eval -c, {zero} is ahead; left out, as some tools do without a word, {skip} is. Zero is the default "
         "here, and what is left out is counted. The second line of the table is what the command prints:",
         [MISSING.command],
         _policy_table("missing", outcomes, [f"nDCG@10 {run}" for run in MISSING.runs]),

@@ -109,7 +109,7 @@ def evaluate_command(
                 evaluation = datasets.evaluate_rows(paths, metrics, Policies(**policies), roles, out, workers)
         elif not runs:
             if qrels != "-":
-                Path(qrels).stat()  # of what is not there, say that, as it may be meant for tables
+                Path(qrels).stat()  # an absent path is the error to report, not the lack of a RUN
             raise click.MissingParameter(ctx=context, param=context.command.params[1])
         elif roles:
             raise click.UsageError("--column is for tables with a row a query", context)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from math import isfinite, isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from metrics_core import __version__
 from metrics_core.aggregate import AggregateName
 from metrics_core.cli.runs import EvaluatedRun, Evaluation
 from metrics_core.metrics import Metric, trec_eval_name
+
+if TYPE_CHECKING:
+    from metrics_core.dataset import DatasetScores
+    from metrics_core.scores import Scores
 
 
 def tsv(evaluation: Evaluation, *, per_query: bool) -> str:
@@ -49,16 +53,16 @@ def as_json(evaluation: Evaluation, *, per_query: bool) -> str:
 
 def _run(run: EvaluatedRun, *, per_query: bool) -> dict[str, Any]:
     shown: dict[str, Any] = {"name": run.name, "path": run.path, "metrics": _aggregates(run)}
-    shown |= unpaired(run)
+    shown |= unpaired(run.scores)
     if per_query:
         shown["queries"] = run.per_query.to_dict()
     return shown
 
 
-def unpaired(run: EvaluatedRun) -> dict[str, Any]:
+def unpaired(scores: Scores | DatasetScores) -> dict[str, Any]:
     """The queries that only one side has: how many, and which if that is known."""
-    counts = {"n_missing": run.n_missing, "n_unjudged": run.n_unjudged}
-    names = {"missing": run.missing, "unjudged": run.unjudged}
+    counts = {"n_missing": scores.n_missing, "n_unjudged": scores.n_unjudged}
+    names = {"missing": scores.missing, "unjudged": scores.unjudged}
     return counts | {name: list(ids) for name, ids in names.items() if ids is not None}
 
 
@@ -97,7 +101,7 @@ def trec(evaluation: Evaluation, *, per_query: bool) -> str:
     measures = list(zip(evaluation.metrics, scores.aggregates, strict=True))
     lines = []
     if per_query:
-        missing = frozenset(run.missing or ())
+        missing = frozenset(run.per_query.missing or ())
         for query, row in sorted(run.per_query.to_dict().items(), key=lambda item: _bytes(item[0])):
             if query not in missing:
                 lines += [

@@ -65,7 +65,7 @@ def report_command(
 
     Means, significance, distributions, the hardest queries and largest regressions with their documents.
     """
-    from metrics_core.cli.runs import evaluate_files
+    from metrics_core.cli.runs import evaluate_files, report_unpaired_queries
     from metrics_core.report import write_report
 
     if len(runs) == 1 and baseline is not None:
@@ -94,3 +94,4 @@ def report_command(
         documents=documents,
         title=title,
     )
+    report_unpaired_queries(evaluation)

@@ -37,26 +37,6 @@ class EvaluatedRun:
     ranking: Any = None  # what was read, if it was to be kept
 
     @property
-    def missing(self) -> Sequence[str] | None:
-        """The judged queries that the run lacks; None: only their number is known."""
-        return self.scores.missing if isinstance(self.scores, Scores) else None
-
-    @property
-    def unjudged(self) -> Sequence[str] | None:
-        """The queries of the run without judgements; None: only their number is known."""
-        return self.scores.unjudged if isinstance(self.scores, Scores) else None
-
-    @property
-    def n_missing(self) -> int:
-        """How many judged queries the run lacks."""
-        return len(self.missing or ()) if isinstance(self.scores, Scores) else self.scores.n_missing
-
-    @property
-    def n_unjudged(self) -> int:
-        """How many queries of the run have no judgements."""
-        return len(self.unjudged or ()) if isinstance(self.scores, Scores) else self.scores.n_unjudged
-
-    @property
     def per_query(self) -> Scores:
         """The scores of each query, which are in memory where they were asked for."""
         assert isinstance(self.scores, Scores)
@@ -142,7 +122,7 @@ def run_names(paths: Sequence[str]) -> list[str]:
 
 
 def report_unpaired_queries(evaluation: Evaluation) -> None:
-    """Puts these sentences on standard error, for those who read the scores elsewhere."""
+    """Prints `unpaired_queries` to standard error, for formats that do not show them."""
     for sentence in unpaired_queries(evaluation):
         click.echo(f"metrics-core: {sentence}", err=True)
 
@@ -152,14 +132,15 @@ def unpaired_queries(evaluation: Evaluation) -> list[str]:
     missing = evaluation.policies.missing
     treatment = "left out" if missing == "skip" else "scored as empty rankings"
     sentences = [
-        f"{run.name} lacks {_some(run.n_missing, run.missing)}: {treatment} (missing={missing})"
+        f"{run.name} lacks {_some(run.scores.n_missing, run.scores.missing)}: {treatment} (missing={missing})"
         for run in evaluation.runs
-        if run.n_missing
+        if run.scores.n_missing
     ]
     return sentences + [
-        f"{run.name} has {_some(run.n_unjudged, run.unjudged)} without judgements: left out (unjudged_query=ignore)"
+        f"{run.name} has {_some(run.scores.n_unjudged, run.scores.unjudged)} without judgements: left out "
+        "(unjudged_query=ignore)"
         for run in evaluation.runs
-        if run.n_unjudged
+        if run.scores.n_unjudged
     ]
 
 

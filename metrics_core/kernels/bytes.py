@@ -391,11 +391,6 @@ def _fingerprint(blob: ByteArray, start: int, length: int) -> np.uint64:
     return h ^ (h >> np.uint64(29))
 
 
-def fingerprint_steps(lengths: Int32Array) -> int:
-    """What the fingerprints of keys of these lengths cost in Python, as steps of a kernel: see `compile`."""
-    return 6 * int(lengths.sum() + 2 * lengths.size)
-
-
 def fingerprints(blob: ByteArray, starts: IntArray, lengths: Int32Array, out: UInt64Array) -> None:
     """Fills `out`, (n,), with a number for each key; equal keys have equal ones, and different keys hardly ever."""
     for i in range(out.size):

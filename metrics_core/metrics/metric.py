@@ -43,7 +43,7 @@ class Metric:
 
     Args:
         name: letters, digits and underscores, beginning with a letter.
-        kernel: a plain Python function of loops over arrays, compiled with numba (ours, once they have much to do),
+        kernel: a plain Python function of loops over arrays, compiled at its first use (ours, once they do much),
             `kernel(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out)`:
             grades and ranks (n_documents, n_queries) float64 and int32, documents of each ranking in rank order, the
             first of all queries, then the second, ...: at least all that are judged, or with reads="first" the first

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable
+from types import FunctionType
 from typing import Any
 
 from metrics_core.errors import MetricNameError
@@ -138,21 +139,27 @@ def register_metric(metric: Metric, *, aliases: Iterable[str] = ()) -> None:
         for spelling in spellings:
             key = spelling.lower()
             taken = _by_name.get(key) or _families.get(key)
-            if (taken and not _same(taken, metric)) or key in _NOT_ALIASES:
+            if (taken and not _replaces(metric, taken)) or key in _NOT_ALIASES:
                 raise MetricNameError(f"{spelling!r} is the name of another metric; choose another")
             if not re.fullmatch(r"[^\s()@{}=,]+", spelling):
                 raise MetricNameError(f"an alias has no spaces and none of ()@{{}}=, got {spelling!r}")
+        before = _registered.get(metric.name)
         _registered[metric.name] = metric
+        for key in [key for key, known in _by_name.items() if known is before]:
+            _by_name[key] = metric
         for spelling in spellings:
             _by_name[spelling.lower()] = metric
             _spellings.setdefault(spelling.lower(), spelling)
 
 
-def _same(known: Metric, metric: Metric) -> bool:
-    if known in CATALOGUE or known.name != metric.name:
-        return known.same_definition(metric)
-    places = [(kernel.__module__, kernel.__qualname__) for kernel in (known.kernel, metric.kernel)]
-    return places[0] == places[1]
+def _replaces(metric: Metric, known: Metric) -> bool:
+    """Whether it is the same metric, or one's own with its kernel defined again."""
+    if known.same_definition(metric):
+        return True
+    kernels = known.kernel, metric.kernel
+    if known in CATALOGUE or known.name != metric.name or not all(isinstance(each, FunctionType) for each in kernels):
+        return False
+    return len({(each.__module__, each.__qualname__) for each in kernels}) == 1
 
 
 def trec_eval_name(metric: Metric) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metrics_core.blocks import FloatArray, IntArray, KeyTable, Source
-from metrics_core.columns import CONTENTS, ColumnKind, arrow, contents
+from metrics_core.columns import CONTENTS, ColumnKind, contents
 from metrics_core.errors import InputError
+from metrics_core.extras import required
 from metrics_core.key_matching import KeyedDocuments
 from metrics_core.keys import decode_keys
 from metrics_core.policies import Policies
@@ -52,7 +53,7 @@ def batches_of(frame: Any, max_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatc
         InputError: no frame.
         ImportError: pyarrow is not installed.
     """
-    pa = arrow()
+    pa = required("pyarrow", "arrow")
     parts: Any
     if hasattr(frame, "with_format"):  # a Hugging Face dataset, whose table would ignore selections and shuffles
         parts = frame.with_format("arrow").iter(max_rows)
@@ -217,7 +218,7 @@ def long_table(
             documents judged twice, unless duplicate_judgements settles it.
         ImportError: pyarrow is not installed.
     """
-    pa = arrow()
+    pa = required("pyarrow", "arrow")
     what = "qrels" if kind is Qrels else "run"
     table = pa.Table.from_batches(list(batches_of(frame))) if not isinstance(frame, pa.Table) else frame
     names = long_columns(table.column_names, what, kind)

@@ -16,9 +16,23 @@ from metrics_core.policies import DuplicateJudgements
 NULL = -1  # the id of a document that matches nothing, where has_null
 
 
-def _steps(*arguments: Any) -> int:
+def _steps(
+    _judged: Any,
+    _judged_starts: Any,
+    n_judged: IntArray,
+    _grades: Any,
+    _retrieved: Any,
+    _retrieved_starts: Any,
+    n_retrieved: IntArray,
+    _has_null: bool,
+    _keep: int,
+    find_unjudged: bool,
+    _room: Any,
+    _ranks: Any,
+    judged: FloatArray,
+    *_: Any,
+) -> int:
     """Of comparing the judged ids of each query with each other and with all of its ranking; short ones are padded."""
-    n_judged, n_retrieved, find_unjudged, judged = (arguments[place] for place in (2, 6, 9, 12))
     most, n_queries = judged.shape
     short = min(int(n_retrieved.max(initial=0)), kernels.NARROW_RANKINGS)
     padded = most * (1 + most) + short * (most + find_unjudged * short // 2)

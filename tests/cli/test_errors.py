@@ -32,6 +32,7 @@ EVALUATE = ("evaluate", "qrels.txt", "first.run")
             "first.run lacks query 'q10'; --missing zero scores such queries 0, --missing skip leaves",
         ),
         ((*EVALUATE, "--default-rel", "nan"), "default_rel must be a number, got nan"),
+        (("evaluate", "absent"), "absent: No such file or directory"),
         (("evaluate", "absent.txt", "first.run"), "absent.txt: No such file or directory"),
         (("evaluate", "qrels.txt", "."), ".: there is no table in this folder (.parquet, "),
         (("evaluate", "qrels.txt", "qrels.txt"), "qrels.txt, line 1: 6 columns expected"),

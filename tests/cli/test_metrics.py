@@ -45,6 +45,12 @@ def test_a_required_parameter_is_marked(cli):
     assert "persistence (required)" in cli("metrics", "RBP", "--format", "table").out
 
 
+def test_a_default_is_told_apart_from_the_definition(cli):
+    out = " ".join(cli("metrics", "nDCG", "--format", "table").out.split())
+    assert "2^grade - 1 ('exp-log2'); default log2" in out
+    assert "dcg=log2: gain grade" in cli("metrics", "nDCG", "--format", "tsv").out
+
+
 def test_table_has_title_definition_and_source_of_each(cli, monkeypatch):
     monkeypatch.setenv("COLUMNS", "1000")
     out = cli("metrics", "--format", "table").out

@@ -165,5 +165,5 @@ def test_without_the_extra(cli, row_files, monkeypatch):
     result = cli("evaluate", "rows")
     assert (result.code, result.err) == (
         2,
-        "metrics-core: error: tables need pyarrow: pip install 'metrics-core[arrow]'\n",
+        "metrics-core: error: this needs pyarrow: pip install 'metrics-core[arrow]'\n",
     )

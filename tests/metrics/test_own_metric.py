@@ -5,7 +5,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 
 import numpy as np
 import pytest
@@ -120,10 +120,20 @@ def test_a_kernel_that_is_defined_again_takes_the_place(own_registry, block):
         return Metric(name="Cell", kernel=kernel)
 
     for value in (1.0, 2.0):
-        register_metric(defined(value), aliases=["cell_score"])
+        register_metric(defined(value), aliases=["cell_score"] if value == 1 else [])
         assert parse("cell_score").score(block, TREC_EVAL).tolist() == [value] * 2
+        assert parse("Cell").score(block, TREC_EVAL).tolist() == [value] * 2
     with pytest.raises(MetricNameError, match="'Cell' is the name of another metric"):
         register_metric(replace(FirstHit, name="Cell"))
+
+
+def test_a_kernel_that_is_no_function_is_registered_twice(own_registry):
+    metric = Metric(name="Bound", kernel=partial(print, "bound"))
+    register_metric(metric)
+    register_metric(metric)
+    assert parse("bound") == metric
+    with pytest.raises(MetricNameError, match="'Bound' is the name of another metric"):
+        register_metric(replace(metric, kernel=partial(print, "bound")))
 
 
 def test_kernel_that_returns_something(block):
