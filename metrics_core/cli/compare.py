@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metrics_core.cli.evaluate import DEFAULT_METRICS
-from metrics_core.cli.gate import Condition, check_metrics, conditions_of, failures
+from metrics_core.cli.gate import Condition, check_metrics, conditions_of, held
 from metrics_core.cli.options import CommandWithPolicies, chosen_format, format_options, policy_options
 from metrics_core.cli.output import displayable, drawn, write
 from metrics_core.policies import Policies
@@ -168,10 +168,13 @@ def compare_command(
     write(_text(evaluation, comparison, format_name, plain=to_file), output)
     if format_name != "table":
         report_unpaired_queries(evaluation)
-    reasons = list(failures(comparison, conditions, only_significant=significant))
-    for reason in reasons:
-        click.echo(f"metrics-core: failed: {displayable(reason)}", err=True)
-    return _FAILED if reasons else 0
+    code = 0
+    for difference, sentence in held(comparison, conditions):
+        fails = difference.significant or not significant
+        outcome = "failed" if fails else "not significant, so it may pass"
+        click.echo(f"metrics-core: {outcome}: {displayable(sentence)}", err=True)
+        code = _FAILED if fails else code
+    return code
 
 
 def compared(evaluation: Evaluation, *, baseline: str | None, **options: Any) -> Comparison:

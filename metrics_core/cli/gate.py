@@ -61,16 +61,15 @@ def check_metrics(conditions: Sequence[Condition], metrics: Sequence[str]) -> No
             raise MetricNameError(f"--fail-if {condition.metric}: not among the metrics; add -m {condition.metric}")
 
 
-def failures(
-    comparison: Comparison, conditions: Sequence[Condition], *, only_significant: bool = False
-) -> Iterator[str]:
-    """A line for each difference that fails the job."""
+def held(comparison: Comparison, conditions: Sequence[Condition]) -> Iterator[tuple[Difference, str]]:
+    """The differences of which a condition holds, each with a sentence that says so."""
     for condition in conditions:
         metric = comparison.runs.metric_named(condition.metric)
         for each in comparison.differences:
-            if each.metric == metric and condition.holds(each) and (each.significant or not only_significant):
-                yield (
+            if each.metric == metric and condition.holds(each):
+                sentence = (
                     f"{each.metric} of {each.run} is {each.mean:.4f}, {each.other}'s {each.other_mean:.4f}: the "
                     f"difference {each.difference:+.4f} is {condition.how} {condition.limit:g} (p adjusted "
                     f"{each.p_adjusted:.4f}, {comparison.method})"
                 )
+                yield each, sentence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
@@ -12,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metrics_core.cli.output import displayable
-from metrics_core.errors import InputError
+from metrics_core.errors import InputError, MetricNameError
 from metrics_core.evaluation import evaluate
-from metrics_core.metrics import Metric, parse_all
+from metrics_core.metrics import Metric, parse, parse_all
 from metrics_core.policies import Policies
 from metrics_core.scores import Scores
 from metrics_core.tables import means_tables
@@ -76,6 +77,8 @@ def evaluate_files(
     parsed = parse_all(metrics)
     for metric in parsed:
         metric.check_ties(policies)
+    for path in runs:
+        _refuse_metric(path)
     if [qrels, *runs].count(STANDARD_INPUT) > 1:
         raise InputError("only one of the files can be standard input ('-')")
     if means_tables(qrels):
@@ -88,6 +91,14 @@ def evaluate_files(
         scores = evaluate(judgements, run, parsed, policies=policies, n_threads=n_threads)
         evaluated.append(EvaluatedRun(name, path, scores, run) if keep else EvaluatedRun(name, path, as_text(scores)))
     return Evaluation(qrels, tuple(parsed), policies, tuple(evaluated), judgements if keep else None)
+
+
+def _refuse_metric(path: str) -> None:
+    """Says so where a metric stands among the runs."""
+    if not Path(path).exists():
+        with suppress(MetricNameError):
+            parse(path)
+            raise InputError(f"{path!r} is a metric, and no file; metrics are given as -m {path}")
 
 
 def _long_table(path: str, kind: type[Qrels | Run]) -> Any:

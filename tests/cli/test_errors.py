@@ -32,6 +32,10 @@ EVALUATE = ("evaluate", "qrels.txt", "first.run")
             "first.run lacks query 'q10'; --missing zero scores such queries 0, --missing skip leaves",
         ),
         ((*EVALUATE, "--default-rel", "nan"), "default_rel must be a number, got nan"),
+        (
+            ("evaluate", "qrels.txt", "first.run", "nDCG@10"),
+            "'nDCG@10' is a metric, and no file; metrics are given as -m nDCG@10",
+        ),
         (("evaluate", "absent"), "absent: No such file or directory"),
         (("evaluate", "absent.txt", "first.run"), "absent.txt: No such file or directory"),
         (("evaluate", "qrels.txt", "."), ".: there is no table in this folder (.parquet, "),
