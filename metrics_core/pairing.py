@@ -162,17 +162,18 @@ def _pair_by_query(
     if not judged:
         raise InputError("qrels judge no query")
     check_one_kind("query", (judged, retrieved))
-    unjudged = tuple(filterfalse(set(judged).__contains__, retrieved))
+    names = judged if query_ids is None else _chosen(query_ids, judged)
+    in_order = names == retrieved  # then no query needs to be looked up: a third of the time
+    unjudged = () if in_order else tuple(filterfalse(set(judged).__contains__, retrieved))
     if unjudged and policies.unjudged_query == "error":
         raise InputError(
             f"qrels judge nothing of {run_name}'s {_some(unjudged)}; unjudged_query='ignore' leaves such queries out"
         )
-    names = judged if query_ids is None else _chosen(query_ids, judged)
     rankings: list[Any] = []
     is_missing: BoolArray = np.zeros(len(names), np.bool_)
     if isinstance(run, Run):
         is_missing[:] = list(map(not_, map(set(retrieved).__contains__, names)))
-    elif names == retrieved:  # in one order, so that none needs to be looked up: a third of the time
+    elif in_order:
         rankings = list(run.values())
     else:
         rankings = list(map(run.get, names, repeat(_NO_RANKING)))
