@@ -294,15 +294,15 @@ def _read(kind: type[_D], path: PathLike, layout: _Layout, n_threads: int | None
         with _opened(path) as file:
             blocks = _blocks(file)
             first = next(blocks, np.empty(0, np.uint8))
-            if first[:4].tobytes() == _PARQUET:
-                raise FileFormatError(
-                    f"{name} is a parquet file: give evaluate its table (pyarrow.parquet.read_table), or "
-                    "evaluate_dataset the path"
-                )
             layout = _settle_layout(first, layout, name)
             parse = partial(_parse, layout=layout)
             for chunk in ordered_map(parse, chain([first], blocks), thread_count(n_threads)):
                 if chunk.malformed is not None:
+                    if first[:4].tobytes() == _PARQUET and not first.all():  # a query may be called so, too
+                        raise FileFormatError(
+                            f"{name} is a parquet file: give evaluate its table (pyarrow.parquet.read_table), or "
+                            "evaluate_dataset the path"
+                        )
                     line, text = chunk.malformed
                     raise FileFormatError(f"{name}, line {n_lines + line + 1}: {layout.complaint(text)}")
                 n_lines += chunk.n_lines

@@ -323,6 +323,13 @@ class TestBadFiles:
         )
         refused(FileFormatError, message, QRELS, "run.parquet", "AP")
 
+    def test_a_query_called_like_parquet(self, files):
+        files("text.run", "PAR1 Q0 a 1 1.0 t\n")
+        assert evaluate({"PAR1": {"a": 1}}, "text.run", "RR")["RR"].tolist() == [1]
+        files("text.run", "PAR1 a 1.0\n")
+        message = "text.run, line 1: 6 columns expected (query, Q0, document, rank, score, tag), got 3: 'PAR1 a 1.0'"
+        refused(FileFormatError, message, QRELS, "text.run", "AP")
+
     def test_binary_says_so(self, files):
         files("binary", bytes(range(256)) * 20)
         with pytest.raises(FileFormatError, match=r"\(is this a text file\?\)$"):
