@@ -47,15 +47,14 @@ class Metric:
             `kernel(grades, ranks, n_retrieved, ideal, rel, cutoff, params, out)`:
             grades and ranks (n_documents, n_queries) float64 and int32, documents of each ranking in rank order, the
             first of all queries, then the second, ...: at least all that are judged, or with reads="first" the first
-            relevant one, and where they stand, from 1. A
-            grade is NaN for an unjudged document and after the last one, whose rank is then NO_RANK; REPEAT (-inf) =
-            the second place of a document, neither relevant, non-relevant nor unjudged; n_retrieved (n_queries,)
-            int64, the length of each ranking, documents that are not in grades included; ideal (n_judged, n_queries)
-            float64, the grades of all judged documents, descending, NaN after the last; rel float, the
-            lowest relevant grade; cutoff int, huge where there is none; params (n_parameters,) float64, the values of
-            the parameters other than rel in declared order, NaN for what is no number, then the recall level if the
-            metric takes one; out (n_queries,) float64, zeros, to be filled with the scores. A kernel writes to nothing
-            but out, and decides no policy.
+            relevant one, and where they stand, from 1. A grade is NaN for an unjudged document and after the last one,
+            whose rank is then NO_RANK; REPEAT (-inf) = the second place of a document, neither relevant, non-relevant
+            nor unjudged; n_retrieved (n_queries,) int64, the length of each ranking, documents that are not in grades
+            included; ideal (n_judged, n_queries) float64, the grades of all judged documents, descending, NaN after the
+            last; rel float, the lowest relevant grade; cutoff int, huge where there is none; params (n_parameters,)
+            float64, the values of the parameters other than rel in declared order, NaN for what is no number, then the
+            recall level if the metric takes one; out (n_queries,) float64, zeros, to be filled with the scores. A
+            kernel writes to nothing but out, and decides no policy.
         title: the full name; the name where none is given.
         definition: the formula in a sentence or two.
         source: paper and venue, or the program of reference.

@@ -143,10 +143,10 @@ def register_metric(metric: Metric, *, aliases: Iterable[str] = ()) -> None:
                 raise MetricNameError(f"{spelling!r} is the name of another metric; choose another")
             if not re.fullmatch(r"[^\s()@{}=,]+", spelling):
                 raise MetricNameError(f"an alias has no spaces and none of ()@{{}}=, got {spelling!r}")
-        before = _registered.get(metric.name)
+        if before := _registered.get(metric.name):
+            for key in [key for key, known in _by_name.items() if known is before]:
+                _by_name[key] = metric
         _registered[metric.name] = metric
-        for key in [key for key, known in _by_name.items() if known is before]:
-            _by_name[key] = metric
         for spelling in spellings:
             _by_name[spelling.lower()] = metric
             _spellings.setdefault(spelling.lower(), spelling)
